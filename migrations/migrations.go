@@ -32,7 +32,7 @@ import (
 var files embed.FS
 
 // errOldSchema is returned for a database with the numbered migrations that 0001_schema.sql
-// replaced. It states how the operator can continue.
+// replaced. Its text says how to continue.
 var errOldSchema = errors.New("the database has the schema of a development version before 0.3.0, which cannot be upgraded; " +
 	"start with a new, empty database")
 

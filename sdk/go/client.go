@@ -149,7 +149,7 @@ func identity(options Options) (map[string]string, error) {
 
 // isVisitor reports whether the caller is a visitor of the demo or of a widget. Visitors may not
 // read runs. To wait for a run or to resume its stream, they repeat the message with the same
-// idempotency key. The prefix of a token determines its kind.
+// idempotency key. The prefix of a token shows its kind.
 func (c *Client) isVisitor() bool {
 	return c.options.Demo || strings.HasPrefix(c.header["Authorization"], "Bearer wt_")
 }

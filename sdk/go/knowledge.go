@@ -142,8 +142,7 @@ func (k Knowledge) Passages(ctx context.Context, id string, chunk int) (*Documen
 }
 
 // Update changes a document. Omitted fields keep their values. If the content or the name changes,
-// the service processes the document again. In that case, the result's Status is not
-// DocumentStatusReady.
+// the service processes the document again. The result's Status shows whether that is the case.
 func (k Knowledge) Update(ctx context.Context, id string, change DocumentChange) (*Document, error) {
 	return act[Document](ctx, k.group, Request{Method: http.MethodPut, Path: knowledgePath, Body: change, Keyed: true}, id, "")
 }

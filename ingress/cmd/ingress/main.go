@@ -1,6 +1,8 @@
 // Command ingress runs Parley's HTTP edge with existing NATS and PostgreSQL servers. It needs at
 // least one worker process, because it executes no runs itself. Any number of ingress processes can
 // serve the same database. Settings come from flags or environment variables; --help lists them.
+// The command does not create or migrate the database. It exits with 1 after an error, and with 0
+// after a signal.
 package main
 
 import (
@@ -22,7 +24,7 @@ import (
 // connections suffice, because one statement serves many concurrent requests.
 const databaseConns = 16
 
-// flags are the settings of the command.
+// flags are the settings of the command. Flags take precedence over environment variables.
 type flags struct {
 	config.Servers
 	config.Logging
@@ -37,7 +39,7 @@ type flags struct {
 	Probe string `name:"probe" help:"Request this address once, such as http://127.0.0.1:8080/readyz, and exit with 0 if it answers with 200; for container health checks."`
 }
 
-// main runs the ingress until a signal ends it.
+// main runs the ingress until a signal ends it. Errors are printed to the standard error output.
 func main() {
 	var f flags
 	kong.Parse(&f, kong.Name("ingress"), kong.Description("Parley's HTTP edge."))
@@ -52,7 +54,8 @@ func main() {
 
 // run connects to the servers and serves until ctx ends. With the flag --probe it does not serve:
 // it sends one request to a running ingress. When ctx ends, the requests in progress are drained
-// before run returns; see Ingress.Run.
+// before run returns; see Ingress.Run. The connections are closed in the reverse order, after all
+// requests have ended.
 func run(ctx context.Context, f flags) error {
 	if f.Probe != "" {
 		return lifecycle.Probe(ctx, f.Probe)

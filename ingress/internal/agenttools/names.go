@@ -7,7 +7,6 @@ import (
 )
 
 const (
-	// Maximum bytes of the agent's name.
 	maxSlug = 50 // maximum bytes of the agent's name in a tool name; clients add prefixes and limit the total length
 	maxTail = 5  // maximum bytes of the agent's id in a tool name
 )
@@ -53,7 +52,7 @@ func find(agents []Agent, name string) (Agent, bool) {
 }
 
 // tail returns the last maxTail characters of an agent's id, which are random. Five characters are
-// enough to tell the agents of an organization apart in nearly all cases.
+// enough to distinguish the agents of an organization in nearly all cases.
 func tail(agentID string) string {
 	suffix := id.Suffix(agentID)
 	return suffix[max(0, len(suffix)-maxTail):]

@@ -276,7 +276,6 @@ func (f *Files) resolve(ctx context.Context, s *dispatch.Submission, asked dispa
 	case asked.FileID != "":
 		return f.find(ctx, s, asked)
 	case asked.URL != "":
-
 		// The name in the request takes precedence over the name of the response.
 		at = "url"
 		err = f.fetcher.fetch(ctx, org, asked.URL, func(fetched string, declared string, body io.Reader) (err error) {

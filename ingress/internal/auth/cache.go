@@ -23,7 +23,8 @@ const (
 
 // cache caches credentials and similar values. It also caches that a value does not exist. One
 // query reads the missing entries for many requests, so the number of different credentials hardly
-// affects the cost.
+// affects the cost. It is safe for concurrent use. Its group must be running, otherwise get waits
+// until its context ends.
 type cache[K comparable, V any] struct {
 	now    func() time.Time
 	absent time.Duration // how long absence is cached
@@ -34,14 +35,16 @@ type cache[K comparable, V any] struct {
 	forgotten int // number of calls of forget and forgetWhere
 }
 
-// entry is the cached result of reading a value. It is valid until the time in the field until.
+// entry is the cached result of reading a value. It is valid until the time in the field until. The
+// value is shared by all requests and must not be modified.
 type entry[V any] struct {
 	found *V // nil if the value is absent
 	until time.Time
 }
 
 // newCache returns a cache that calls read to read missing values in batches. read returns a map of
-// values; the parameter name is a function that returns the name of a key in this map.
+// values; the parameter name is a function that returns the name of a key in this map. absent is
+// how long absence is cached. An error of read is cached for no key.
 func newCache[K comparable, V any](
 	now func() time.Time, absent time.Duration, read func(context.Context, []K) (map[string]*V, error), name func(K) string,
 ) *cache[K, V] {
@@ -71,7 +74,8 @@ func newCache[K comparable, V any](
 }
 
 // get returns the entry of a key. The entry's field found is nil if the value is absent. Errors
-// have a code; see package apierr.
+// have a code; see package apierr. It waits for a read until ctx ends. The codes are overloaded if
+// too many requests wait, and unavailable if the database cannot be read or the service stops.
 func (c *cache[K, V]) get(ctx context.Context, key K, now time.Time) (entry[V], error) {
 	// Most requests are answered from the map. A read lock lets them proceed in parallel.
 	c.mu.RLock()
@@ -148,7 +152,8 @@ func (c *cache[K, V]) shrink() {
 	}
 }
 
-// forget drops the entry of a key, so that the next get reads the value again.
+// forget drops the entry of a key, so that the next get reads the value again. A read in progress
+// may still put an older value into the cache.
 func (c *cache[K, V]) forget(key K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

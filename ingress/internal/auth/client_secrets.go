@@ -12,8 +12,9 @@ import (
 )
 
 // ClientSecret describes the permission of a client secret: voice connections to one agent or
-// template, in one session.
+// template, in one session. The settings were checked when the secret was created.
 type ClientSecret struct {
+	// ID of the agent or template.
 	Model     string
 	SessionID string
 	Named     bool            // whether the creator of the client secret named the session
@@ -22,7 +23,8 @@ type ClientSecret struct {
 }
 
 // sealedSecret is the encrypted content of a client secret. It contains an id and a hash that
-// identify the credential with which it was created. Neither can be used as a credential.
+// identify the credential with which it was created. Neither can be used as a credential. Short
+// names keep the secret small, because it is sent in a header.
 type sealedSecret struct {
 	KeyID     string          `json:"k,omitempty"` // id of the API key that created the client secret, if any
 	Hash      []byte          `json:"h"`           // SHA-256 of the API key or login token that created the client secret
@@ -36,7 +38,8 @@ type sealedSecret struct {
 
 // NewClientSecret returns a client secret with the given purpose. It is valid until purpose.Expires
 // or until the maker's credential becomes invalid, whichever is earlier. Errors have a code; see
-// package apierr.
+// package apierr. The secret is stored nowhere. The error is invalid_request if the settings are
+// too large.
 func (r *Resolver) NewClientSecret(ctx context.Context, maker Identity, purpose ClientSecret) (string, error) {
 	s := sealedSecret{
 		KeyID: maker.Caller.KeyID, Org: maker.Caller.OrganizationID, Model: purpose.Model, SessionID: purpose.SessionID, Named: purpose.Named,
@@ -71,7 +74,8 @@ func (r *Resolver) NewClientSecret(ctx context.Context, maker Identity, purpose 
 // secret checks a client secret. If before is set, it accepts an expired secret: the connection
 // already exists, and the secret was valid when it was established. The holder of the secret acts
 // as its maker, with the maker's current rights, in the organization in which the secret was
-// created.
+// created. The errors are unauthenticated, organization_mismatch, and those of the function
+// organization.
 func (r *Resolver) secret(ctx context.Context, p presented, before bool) (Identity, error) {
 	var s sealedSecret
 	if r.widgets == nil {

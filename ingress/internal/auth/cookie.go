@@ -8,12 +8,13 @@ import (
 // SessionLife is the lifetime of a login session.
 const SessionLife = 30 * 24 * time.Hour
 
-// SetCookie sets the browser's session cookie.
+// SetCookie sets the browser's session cookie. secure must be set if the client uses HTTPS.
 func SetCookie(w http.ResponseWriter, token string, expires time.Time, secure bool) {
 	http.SetCookie(w, sessionCookie(token, expires, int(SessionLife/time.Second), secure))
 }
 
-// ClearCookie deletes the browser's session cookie.
+// ClearCookie deletes the browser's session cookie. secure must have the value with which the
+// cookie was set.
 func ClearCookie(w http.ResponseWriter, secure bool) {
 	http.SetCookie(w, sessionCookie("", time.Unix(1, 0), -1, secure))
 }
@@ -29,6 +30,7 @@ func sessionCookie(token string, expires time.Time, maxAge int, secure bool) *ht
 }
 
 // CookieToken returns the token in a request's session cookie, or "" if there is no valid cookie.
+// It does not check whether the token is valid.
 func CookieToken(req *http.Request) string {
 	token, err := cookieToken(req)
 	if err != nil {

@@ -19,7 +19,8 @@ func NormalizePassword(password string) (string, error) {
 }
 
 // spellings returns the two forms of a password that are compared with a stored hash: the
-// normalized form, and the form as typed. Older hashes were computed from the form as typed.
+// normalized form, and the form as typed. Older hashes were computed from the form as typed. The
+// normalized form comes first. The result has one or two elements.
 func spellings(password string) []string {
 	// The normalization fails for some passwords that were set before passwords were normalized.
 	normal, err := NormalizePassword(password)

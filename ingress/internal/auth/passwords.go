@@ -32,7 +32,7 @@ var errPasswordsBusy = errors.New("too many simultaneous password checks")
 
 // Passwords hashes and checks passwords, a few at a time, because each hash occupies a core and a
 // lot of memory, and any client can request one. It rejects requests that would have to wait too
-// long.
+// long. It is safe for concurrent use. One is created for each process.
 type Passwords struct {
 	cost    argon2id.Params
 	slots   chan struct{} // one element for each hash in progress
@@ -41,7 +41,7 @@ type Passwords struct {
 }
 
 // NewPasswords returns Passwords that compute as many hashes at a time as there are slots. If slots
-// is 0, it uses one slot per core.
+// is 0, it uses one slot per core. It computes no hash.
 func NewPasswords(slots int, cost argon2id.Params) *Passwords {
 	if slots < 1 {
 		slots = runtime.GOMAXPROCS(0)
@@ -60,6 +60,8 @@ func NewPasswords(slots int, cost argon2id.Params) *Passwords {
 
 // Hash returns the text to store for a password. It hashes the normalized form of the password. It
 // uses the first of the schemes that has the current cost. If there is none, it uses a new scheme.
+// The error is overloaded if no slot becomes free, or a problem of the password. The caller stores
+// the text; the same password under the same scheme has the same text.
 func (p *Passwords) Hash(ctx context.Context, password string, schemes []string) (string, error) {
 	password, err := NormalizePassword(password)
 	if err != nil {
@@ -81,7 +83,8 @@ func (p *Passwords) Hash(ctx context.Context, password string, schemes []string)
 // Hashes returns the texts that may be stored for a password under the given schemes, both for the
 // password's normalized form and for the form as typed. Without schemes it returns nil but takes as
 // long as with one scheme, so that the response time does not reveal which email addresses have
-// accounts.
+// accounts. The caller compares them with the stored texts. The error is overloaded if no slot
+// becomes free.
 func (p *Passwords) Hashes(ctx context.Context, password string, schemes []string) (hashes []string, err error) {
 	leave, err := p.enter(ctx)
 	if err != nil {
@@ -121,7 +124,8 @@ func (p *Passwords) newScheme() string {
 	return p.prefix() + base64.RawStdEncoding.EncodeToString(salt)
 }
 
-// hash hashes a password under a scheme. It returns the text to store.
+// hash hashes a password under a scheme. It returns the text to store. The cost is that of the
+// scheme, so old passwords keep their cost.
 func hash(scheme, password string) (string, error) {
 	// The library only decodes complete hashes, so a key of zeros is appended to the scheme.
 	noKey := base64.RawStdEncoding.EncodeToString(make([]byte, PasswordCost.KeyLength))
@@ -134,7 +138,8 @@ func hash(scheme, password string) (string, error) {
 	return scheme + "$" + base64.RawStdEncoding.EncodeToString(key), nil
 }
 
-// enter waits briefly for a slot. It returns overloaded if none becomes free.
+// enter waits briefly for a slot. It returns overloaded if none becomes free. The caller must call
+// leave after the computation. The wait is at most passwordWait.
 func (p *Passwords) enter(ctx context.Context) (leave func(), err error) {
 	leave = func() { <-p.slots }
 	select {

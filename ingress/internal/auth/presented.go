@@ -35,7 +35,8 @@ const (
 )
 
 // presented contains the unverified data with which a request identifies itself: at most one
-// credential, the name of an organization, and whether the request is in demo mode.
+// credential, the name of an organization, and whether the request is in demo mode. read creates
+// it. It is never logged.
 type presented struct {
 	via   Via
 	token string
@@ -44,7 +45,8 @@ type presented struct {
 }
 
 // read extracts the credentials of a request. It reads the session cookie only if cookies is set. A
-// malformed credential is an error and is never ignored.
+// malformed credential is an error and is never ignored. Errors have the codes invalid_request,
+// conflicting_credentials and unauthenticated. It accesses no database.
 func read(req *http.Request, cookies bool) (presented, error) {
 	var p presented
 
@@ -83,7 +85,8 @@ func read(req *http.Request, cookies bool) (presented, error) {
 }
 
 // explicit returns the credential of the headers: an API key or a bearer token. Both headers may
-// contain the same credential, because clients that support several protocols send it in both.
+// contain the same credential, because clients that support several protocols send it in both. The
+// error for a malformed header names the header.
 func explicit(req *http.Request) (key, bearer string, err error) {
 	if key, err = single(req, headerKey, "x-api-key"); err != nil {
 		return "", "", err
@@ -113,7 +116,8 @@ func bearing(token string) Via {
 
 // single returns the value of a header that may occur at most once, or "" if it is absent. It
 // returns an error if the header is repeated, or if its value is empty or contains a comma or a
-// space. Proxies might interpret such headers differently from the service.
+// space. Proxies might interpret such headers differently from the service. header is the name in
+// canonical form, and field the name in errors.
 func single(req *http.Request, header, field string) (string, error) {
 	// Read the map directly, because Header.Get ignores all but the first of repeated headers.
 	values, present := req.Header[header]
@@ -141,7 +145,7 @@ func isVisible(s string) bool {
 }
 
 // bearerToken returns the token of the Authorization header, or "" if the header is absent. It
-// returns an error for a scheme other than Bearer.
+// returns an error for a scheme other than Bearer. The scheme is not case-sensitive.
 func bearerToken(req *http.Request) (string, error) {
 	const field = "authorization"
 	values, present := req.Header[headerAuthorization]
@@ -184,7 +188,8 @@ func cookieToken(req *http.Request) (string, error) {
 }
 
 // SaysDemo reports whether a request has the demo header, even with an invalid value. Every request
-// with this header counts against the rate limit of the demo.
+// with this header counts against the rate limit of the demo. A repeated header counts if one of
+// its values names the demo.
 func SaysDemo(req *http.Request) bool {
 	for _, value := range req.Header[headerTenant] {
 		if strings.Contains(value, domain.DemoTenant) {

@@ -7,7 +7,7 @@ import (
 )
 
 // Proxies are the IP addresses of proxies whose X-Forwarded-For and X-Forwarded-Proto headers are
-// trusted.
+// trusted. An empty list trusts no proxy.
 type Proxies []netip.Prefix
 
 // Trust reports whether the address belongs to a trusted proxy.
@@ -31,7 +31,8 @@ func peer(req *http.Request) netip.Addr {
 }
 
 // OnThisMachine reports whether the client runs on this machine: the connection comes from
-// loopback, and neither the headers nor the settings show that it comes through a proxy.
+// loopback, and neither the headers nor the settings show that it comes through a proxy. The
+// endpoint /metrics accepts such clients without authorization.
 func (p Proxies) OnThisMachine(req *http.Request) bool {
 	addr := peer(req)
 	if !addr.IsLoopback() || p.Trust(addr) {
@@ -50,6 +51,8 @@ func (p Proxies) OnThisMachine(req *http.Request) bool {
 
 // ClientAddr returns the client's IP address: the rightmost address in X-Forwarded-For that does
 // not belong to a trusted proxy. The client may have invented the addresses to the left of it.
+// Without a trusted proxy, it is the address of the connection. For a unix socket it is the zero
+// Addr.
 func (p Proxies) ClientAddr(req *http.Request) netip.Addr {
 	addr := peer(req)
 	if !p.Trust(addr) {
@@ -83,7 +86,8 @@ func parseHop(s string) (netip.Addr, bool) {
 	return addr.Unmap().WithZone(""), true
 }
 
-// Secure reports whether the client used TLS to reach the service or the proxy in front of it.
+// Secure reports whether the client used TLS to reach the service or the proxy in front of it. The
+// result decides whether cookies get the attribute Secure.
 func (p Proxies) Secure(req *http.Request) bool {
 	if req.TLS != nil {
 		return true
@@ -95,7 +99,8 @@ func (p Proxies) Secure(req *http.Request) bool {
 }
 
 // ClientName returns the name under which the requests from an address are counted: the address, or
-// its /64 network for IPv6, which usually belongs to a single customer.
+// its /64 network for IPv6, which usually belongs to a single customer. The name is also the key of
+// rate limits.
 func ClientName(addr netip.Addr) string {
 	if !addr.IsValid() {
 		return "local"

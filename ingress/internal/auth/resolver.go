@@ -15,7 +15,7 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// Need says which callers an endpoint accepts.
+// Need says which callers an endpoint accepts. Each route has one.
 type Need int
 
 // The callers that an endpoint may accept.
@@ -34,14 +34,16 @@ const (
 
 func (n Need) ofKeys() bool { return n == NeedKey || n == NeedUserKey }
 
-// Lookup reads credentials. The store implements it.
+// Lookup reads credentials. The store implements it. The maps contain only credentials that exist.
+// Keys of the maps are key ids or hashes.
 type Lookup interface {
 	KeyCredentials(ctx context.Context, keyIDs []string) (map[string]*accountdb.Credential, error)
 	LoginCredentials(ctx context.Context, hashes [][]byte) (map[string]*accountdb.Credential, error)
 	Touch(ctx context.Context, used map[string]time.Time) error
 }
 
-// Resolver identifies callers. It works only while Run is running.
+// Resolver identifies callers. It works only while Run is running. It is safe for concurrent use.
+// One is created for each process.
 type Resolver struct {
 	proxies Proxies
 	now     func() time.Time
@@ -53,7 +55,7 @@ type Resolver struct {
 
 // New returns a resolver that reads credentials from l and checks widget tokens with w. If w is
 // nil, it rejects all widget tokens. It takes client addresses from forwarding headers only if they
-// come from the given proxies.
+// come from the given proxies. It starts no goroutine and reads nothing.
 func New(l Lookup, w *Widgets, proxies Proxies) *Resolver {
 	r := &Resolver{proxies: proxies, now: time.Now, widgets: w}
 	now := func() time.Time { return r.now() }
@@ -70,7 +72,8 @@ func New(l Lookup, w *Widgets, proxies Proxies) *Resolver {
 }
 
 // Run does the background work of the resolver until ctx ends. It reads credentials for the caches,
-// and stores when each credential was last used.
+// and stores when each credential was last used. It is called once. At the end it writes the
+// remaining uses.
 func (r *Resolver) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { r.keys.group.Run(ctx) })
@@ -97,7 +100,8 @@ type Identity struct {
 }
 
 // Resolve identifies the sender of a request to an endpoint with the given need. Its errors have a
-// code; see package apierr.
+// code; see package apierr. An error may come with an identity that contains only the caller, so
+// that the request counts against a limit. Resolve does not check rates or roles.
 func (r *Resolver) Resolve(req *http.Request, need Need) (Identity, error) {
 	ident, err := r.resolve(req, need)
 	if need == NeedKey && fromBrowser(req) { // the identity is returned too, because it selects the rate limit that the response reports
@@ -107,7 +111,8 @@ func (r *Resolver) Resolve(req *http.Request, need Need) (Identity, error) {
 }
 
 // resolve is Resolve without the check for browsers. If a request has several faults, the order of
-// the cases determines which error it gets.
+// the cases determines which error it gets. It reads the database only if the credential is not
+// cached.
 func (r *Resolver) resolve(req *http.Request, need Need) (Identity, error) {
 	if need == NeedVoice {
 		return r.voice(req, false)
@@ -137,6 +142,7 @@ func (r *Resolver) resolve(req *http.Request, need Need) (Identity, error) {
 }
 
 // fromBrowser reports whether a request has headers that browsers set and servers do not need.
+// Endpoints with NeedKey reject such requests.
 func fromBrowser(req *http.Request) bool {
 	_, origin := req.Header["Origin"]
 	_, fetch := req.Header["Sec-Fetch-Site"]
@@ -172,7 +178,7 @@ func nobody(need Need) (Identity, error) {
 }
 
 // demo returns the identity of a demo visitor, or demo_restricted for endpoints that are closed to
-// the demo.
+// the demo. Demo visitors are distinguished by their address.
 func (r *Resolver) demo(req *http.Request, need Need) (Identity, error) {
 	if need != NeedDemo && need != NeedPublic {
 		return Identity{}, DemoRestricted()
@@ -190,7 +196,7 @@ func DemoRestricted() error {
 }
 
 // known verifies the presented credential and determines the organization in which the request
-// acts.
+// acts. The role is that of the user's membership in this organization.
 func (r *Resolver) known(ctx context.Context, p presented, need Need) (Identity, error) {
 	found, err := r.credential(ctx, p)
 	if err != nil {
@@ -220,7 +226,7 @@ func (r *Resolver) known(ctx context.Context, p presented, need Need) (Identity,
 }
 
 // credential returns the credential that a request presents, or unauthenticated if it is unknown,
-// revoked or expired.
+// revoked or expired. The result contains the credential and the time until which it is cached.
 func (r *Resolver) credential(ctx context.Context, p presented) (found entry[accountdb.Credential], err error) {
 	if p.via == ViaKey {
 		keyID, ok := secrets.APIKeyID(p.token)
@@ -241,7 +247,7 @@ func (r *Resolver) credential(ctx context.Context, p presented) (found entry[acc
 }
 
 // lasting returns found if the hash of its credential is sum and the credential has not expired.
-// Otherwise it returns unauthenticated.
+// Otherwise it returns unauthenticated. It also records that the credential was used.
 func (r *Resolver) lasting(found entry[accountdb.Credential], sum [32]byte) (entry[accountdb.Credential], error) {
 	// The comparison takes constant time, so that its duration reveals nothing about the stored
 	// hash.
@@ -289,7 +295,8 @@ func unauthenticated(detail string) error { return apierr.New(apierr.Unauthentic
 // organization returns the organization in which a request acts. An organization's key acts in its
 // organization. A user's key acts in the organization that the header x-organization-id names. A
 // login session acts in that organization, too; without the header, it acts in the organization of
-// the user's oldest membership.
+// the user's oldest membership. The errors are organization_mismatch, organization_required and
+// permission_denied. It uses the cached memberships, so a change takes effect within 5 s.
 func organization(cred *accountdb.Credential, p presented) (accountdb.Standing, error) {
 	// A key that belongs to an organization has the rights of an administrator there.
 	if cred.OrganizationID != "" {
@@ -338,7 +345,7 @@ func (r *Resolver) ForgetLogin(hash []byte) {
 }
 
 // ForgetUser drops all login sessions and keys of a user from the cache. It is called after the
-// user's rights have changed.
+// user's rights have changed. Other processes notice the change when their entries expire.
 func (r *Resolver) ForgetUser(userID string) {
 	// The caches are not indexed by user, so all of their entries are searched.
 	theirs := func(cred *accountdb.Credential) bool { return cred.UserID == userID }

@@ -16,7 +16,8 @@ const (
 )
 
 // touches stores when API keys and login sessions were last used. It writes in the background, so
-// that requests do not wait. If the database is unreachable, the uses are not stored.
+// that requests do not wait. If the database is unreachable, the uses are not stored. It is safe
+// for concurrent use.
 type touches struct {
 	write func(context.Context, map[string]time.Time) error
 	wake  chan struct{}
@@ -36,7 +37,7 @@ func newTouches(write func(context.Context, map[string]time.Time) error) *touche
 }
 
 // note records that a credential was used. It never blocks. It does nothing if a use of the
-// credential was recorded in the last minute.
+// credential was recorded in the last minute. The use is written within about a second.
 func (t *touches) note(name string, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -57,7 +58,8 @@ func (t *touches) note(name string, now time.Time) {
 	}
 }
 
-// run writes the recorded uses until ctx ends. At the end it writes the remaining ones.
+// run writes the recorded uses until ctx ends. At the end it writes the remaining ones. It is
+// called once.
 func (t *touches) run(ctx context.Context) {
 	for {
 		select {

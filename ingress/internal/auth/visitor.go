@@ -14,7 +14,8 @@ const headerOrigin = "Origin"
 
 // visitor identifies the widget visitor who sends req. Visitors may chat, cancel their runs and
 // read public resources. They may also upload files if the widget accepts attachments. If visitor
-// returns an error, the identity contains only that the request has a widget token.
+// returns an error, the identity contains only that the request has a widget token. The token is
+// checked at every request, so a disabled widget takes effect within 5 s.
 func (r *Resolver) visitor(req *http.Request, p presented, need Need) (Identity, error) {
 	ident, err := r.visiting(req, p, false)
 	if err == nil && !need.admits(ident.Caller.Visitor) {
@@ -44,7 +45,9 @@ func WidgetRestricted() error {
 }
 
 // visiting checks a widget token and the page that uses it. If before is set, it accepts an expired
-// token: the request was accepted earlier, and the token was valid then.
+// token: the request was accepted earlier, and the token was valid then. The token is valid only
+// together with the origin for which it was created. The errors are unauthenticated,
+// permission_denied and organization_mismatch.
 func (r *Resolver) visiting(req *http.Request, p presented, before bool) (Identity, error) {
 	if r.widgets == nil {
 		return Identity{}, unauthenticated("the widget token is malformed")
@@ -88,7 +91,7 @@ func (r *Resolver) visiting(req *http.Request, p presented, before bool) (Identi
 
 // Again checks the caller's credential again while the service responds to an accepted request. A
 // widget token that has expired in the meantime is still accepted, provided that the agent's widget
-// is enabled.
+// is enabled. Any other credential must be valid for NeedUser.
 func (r *Resolver) Again(req *http.Request) (Identity, error) {
 	p, err := read(req, true)
 	if err == nil && p.via == ViaWidget {

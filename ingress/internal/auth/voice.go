@@ -24,7 +24,7 @@ const (
 )
 
 // Protocols returns the subprotocols that a WebSocket request offers. Its errors have a code; see
-// package apierr.
+// package apierr. The names keep their order. Without the header the result is nil.
 func Protocols(req *http.Request) ([]string, error) {
 	var out []string
 	for _, line := range req.Header[headerProtocol] {
@@ -40,7 +40,8 @@ func Protocols(req *http.Request) ([]string, error) {
 }
 
 // readVoice extracts the credential of a WebSocket request. It ignores cookies, because a browser
-// sends the service's cookies with WebSocket requests from the pages of any website.
+// sends the service's cookies with WebSocket requests from the pages of any website. Organization
+// and credential may also be in subprotocols. Two credentials are an error, even if they are equal.
 func readVoice(req *http.Request) (presented, error) {
 	p, err := read(req, false)
 	if err != nil {
@@ -80,7 +81,8 @@ func readVoice(req *http.Request) (presented, error) {
 func (r *Resolver) VoiceAgain(req *http.Request) (Identity, error) { return r.voice(req, true) }
 
 // voice identifies the caller of a voice connection: a user, a key, or the holder of a client
-// secret that a user or a key has created.
+// secret that a user or a key has created. before is set for a connection that exists already.
+// Widget tokens and the demo are rejected.
 func (r *Resolver) voice(req *http.Request, before bool) (Identity, error) {
 	p, err := readVoice(req)
 	switch {

@@ -28,14 +28,15 @@ const (
 	unlisted = time.Second // how long the absence of a widget or origin is cached; short, because people test new widgets immediately
 )
 
-// WidgetLookup reads the widgets of agents of any organization. The store implements it.
+// WidgetLookup reads the widgets of agents of any organization. The store implements it. The maps
+// contain only values that exist.
 type WidgetLookup interface {
 	Widgets(ctx context.Context, agentIDs []string) (map[string]*agentdb.Widget, error)
 	WidgetOrigins(ctx context.Context, origins []string) (map[string]*agentdb.Origin, error)
 }
 
 // Widgets decides which pages may embed which agents, and creates the tokens of widget visitors. It
-// works only while the Run method of the Resolver is running.
+// works only while the Run method of the Resolver is running. It is safe for concurrent use.
 type Widgets struct {
 	box     *secrets.Box
 	secrets Opener
@@ -69,6 +70,7 @@ func (w *Widgets) run(ctx context.Context) {
 }
 
 // Embedded returns the widget of an agent if pages of the origin may embed it, and nil otherwise.
+// The result is shared and must not be modified. Errors have a code; see package apierr.
 func (w *Widgets) Embedded(ctx context.Context, agentID, origin string) (*agentdb.Widget, error) {
 	found, err := w.embedded(ctx, agentID, origin)
 	return found.found, err
@@ -85,14 +87,15 @@ func (w *Widgets) embedded(ctx context.Context, agentID, origin string) (entry[a
 	return found, err
 }
 
-// Listed reports whether pages of the origin may embed any widget.
+// Listed reports whether pages of the origin may embed any widget. Package httpapi/widget uses it
+// for CORS.
 func (w *Widgets) Listed(ctx context.Context, origin string) (bool, error) {
 	found, err := w.origins.get(ctx, origin, w.now())
 	return found.found != nil, err
 }
 
 // Forget drops an agent's widget and the given origins from the caches, so that a change takes
-// effect immediately in this process.
+// effect immediately in this process. Other processes notice the change when their entries expire.
 func (w *Widgets) Forget(agentID string, origins ...string) {
 	w.agents.forget(agentID)
 	for _, origin := range origins {
@@ -109,13 +112,15 @@ type pass struct {
 	Expires int64  `json:"x"` // Unix time
 }
 
-// NewToken returns a widget token and its expiry.
+// NewToken returns a widget token and its expiry. The token is stored nowhere, so it cannot be
+// revoked separately. The caller has checked the origin.
 func (w *Widgets) NewToken(agentID, origin, visitorID string) (token string, expires time.Time) {
 	expires = w.now().Add(WidgetTokenLife).Truncate(time.Second)
 	return w.box.SealWidgetToken(rendered(pass{agentID, origin, visitorID, expires.Unix()})), expires
 }
 
-// open decrypts a widget token, even if the token has expired.
+// open decrypts a widget token, even if the token has expired. An error means that the token is
+// malformed or was encrypted with another key.
 func (w *Widgets) open(token string) (p pass, err error) {
 	plain, err := w.box.OpenWidgetToken(token)
 	if err != nil {
@@ -182,7 +187,9 @@ func (w *Widgets) readName(of *agentdb.Widget, name string) (v visitorName, ok b
 }
 
 // Identify checks the signature of a visitor's name. It returns the id of the visitor, and the
-// encrypted name for the browser to store.
+// encrypted name for the browser to store. The error is permission_denied for a wrong signature,
+// and sealdb.ErrUnopened if the agent's secret cannot be decrypted. The comparison takes constant
+// time.
 func (w *Widgets) Identify(of *agentdb.Widget, who Signed) (visitorID, name string, err error) {
 	wrong := apierr.New(apierr.PermissionDenied, "the visitor's signature is not valid for this agent")
 

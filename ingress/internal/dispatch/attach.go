@@ -13,10 +13,13 @@ import (
 // Attachment is an attachment as the request contains it. Exactly one of FileID, URL and Data is
 // set.
 type Attachment struct {
-	Field     string // field of the request, such as attachments[0]
-	Exact     bool   // if true, At returns Field as it is and appends no field of the attachment
-	FileID    string
-	URL       string
+	Field string // field of the request, such as attachments[0]
+	Exact bool   // if true, At returns Field as it is and appends no field of the attachment
+	// ID of a file that was uploaded before.
+	FileID string
+	// URL with http or https.
+	URL string
+	// Content of the file.
 	Data      []byte
 	Name      string // file name; empty: unknown
 	MediaType string // media type that the client declared; empty: unknown
@@ -38,13 +41,14 @@ type Attacher interface {
 }
 
 // WithAttachments makes the Submitter accept attachments, which a stores. maxBytes is the maximum
-// total size of an organization's files; 0 means no limit.
+// total size of an organization's files; 0 means no limit. It is called before the first request.
 func (r *Submitter) WithAttachments(a Attacher, maxBytes int64) *Submitter {
 	r.attacher, r.maxFileBytes = a, maxBytes
 	return r
 }
 
 // resolveAttachments stores the submission's attachments and adds their descriptions to s.Options.
+// It returns nil without attachments. It keeps the fingerprint of the request as it was sent.
 func (r *Submitter) resolveAttachments(ctx context.Context, s *Submission) ([]blobdb.NewAttachment, error) {
 	if len(s.Attachments) == 0 {
 		return nil, nil
@@ -67,7 +71,9 @@ func (r *Submitter) resolveAttachments(ctx context.Context, s *Submission) ([]bl
 	return files, nil
 }
 
-// linkAttachments links stored attachments to a run before the run is accepted.
+// linkAttachments links stored attachments to a run before the run is accepted. The errors are
+// budget_exceeded if the files of the organization have no room, and unavailable if a file was
+// removed in the meantime.
 func (r *Submitter) linkAttachments(ctx context.Context, run *queuedb.NewRun, files []blobdb.NewAttachment) error {
 	if len(files) == 0 {
 		return nil

@@ -39,6 +39,7 @@ type backlog struct {
 }
 
 // level is the number of queued runs at the last count and the number of runs admitted since then.
+// Both are at least 0.
 type level struct{ counted, admitted int }
 
 // over reports whether the number of queued runs exceeds a limit: whether the last count has
@@ -113,7 +114,8 @@ func (b *backlog) mayHave(org string, n int) bool {
 	return of != nil && of.counted+of.admitted >= n
 }
 
-// watch counts the queued runs every second, and earlier on request, until ctx ends.
+// watch counts the queued runs every second, and earlier on request, until ctx ends. It is called
+// once.
 func (b *backlog) watch(ctx context.Context) {
 	ticker := time.NewTicker(backlogEvery)
 	defer ticker.Stop()
@@ -139,7 +141,8 @@ func (b *backlog) watch(ctx context.Context) {
 	}
 }
 
-// recount counts the queued runs. If that fails, it keeps the last count.
+// recount counts the queued runs. If that fails, it keeps the last count. The numbers of all
+// organizations change together.
 func (b *backlog) recount(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, backlogTime)
 	defer cancel()

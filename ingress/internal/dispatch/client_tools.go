@@ -11,7 +11,8 @@ import (
 
 // checkToolNames returns an error if a tool of the client has the same name as a tool of the agent.
 // The names of MCP servers' tools are checked later, when the run starts, because they are not
-// known here.
+// known here. The field in the error is that of the tool in the request. A missing agent is the
+// error not_found.
 func (r *Submitter) checkToolNames(ctx context.Context, s *Submission) error {
 	if s.Options.ClientTools == nil {
 		return nil
@@ -42,7 +43,8 @@ func (r *Submitter) checkToolNames(ctx context.Context, s *Submission) error {
 	return nil
 }
 
-// ownToolNames returns the names of an agent's tools, except those of MCP servers.
+// ownToolNames returns the names of an agent's tools, except those of MCP servers. The value is
+// false for a tool that is off.
 func ownToolNames(tools domain.Tools) map[string]bool {
 	own := map[string]bool{
 		contract.ToolWebSearch:     tools.WebSearch != nil && tools.WebSearch.Enabled,

@@ -21,7 +21,8 @@ type Answer struct {
 }
 
 // Decide applies a decision to a waiting run. If the run continues, it needs a slot like any other
-// run. If the decision finishes the run, Decide notifies the requests that wait for the run.
+// run. If the decision finishes the run, Decide notifies the requests that wait for the run. The
+// error has a code of package apierr if the decision is not possible.
 func (d *Dispatcher) Decide(ctx context.Context, a Answer) (rundb.StoredRun, error) {
 	decided, err := d.store.Executions.Decide(ctx, a.OrganizationID, a.Principal, a.RunID, a.ToolCallID, a.Decision, a.By)
 	return d.decided(ctx, a.OrganizationID, decided, err)
@@ -34,7 +35,8 @@ func (d *Dispatcher) TakeResults(ctx context.Context, a Answer, results []domain
 	return d.decided(ctx, a.OrganizationID, decided, err)
 }
 
-// decided publishes the result of a decision, and makes a run that continues wait for a slot.
+// decided publishes the result of a decision, and makes a run that continues wait for a slot. It
+// converts err with refusal.
 func (d *Dispatcher) decided(ctx context.Context, org string, decided executiondb.Decided, err error) (rundb.StoredRun, error) {
 	if err != nil {
 		return rundb.StoredRun{}, refusal(err)

@@ -29,7 +29,8 @@ const (
 	hookRunsWait    = 10 * time.Second // Retry-After for a rejected delivery
 )
 
-// hookRuns caches whether organizations have reached the limit on queued runs from hooks.
+// hookRuns caches whether organizations have reached the limit on queued runs from hooks. It is
+// safe for concurrent use.
 type hookRuns struct {
 	count   func(ctx context.Context, org string, maximum int) (int, error)
 	maximum int // maximum number of queued runs that the hooks of one organization have started
@@ -54,7 +55,8 @@ func newHookRuns(count func(context.Context, string, int) (int, error), backlogM
 }
 
 // full reports whether an organization's hooks may start no more runs. At most one request counts
-// the runs at a time. Meanwhile, and if the count fails, other requests use the cached value.
+// the runs at a time. Meanwhile, and if the count fails, other requests use the cached value. The
+// cached value is at most hookRunsCounted old, or older after a failure.
 func (h *hookRuns) full(ctx context.Context, org string) bool {
 	full, fresh := h.recall(org)
 	if fresh {
@@ -147,7 +149,7 @@ func (d *Dispatcher) Deliver(ctx context.Context, delivery queuedb.NewDelivery) 
 }
 
 // delivered returns the existing run of a repeated delivery. If there is no such run, it returns
-// the error full.
+// the error full. It is for a delivery that a limit refuses.
 func (d *Dispatcher) delivered(ctx context.Context, delivery *queuedb.NewDelivery, full error) (queuedb.AcceptedDelivery, error) {
 	seen, err := d.store.Hooks.Delivery(ctx, delivery.OrganizationID, delivery.HookID, delivery.ID)
 	switch {
@@ -169,7 +171,7 @@ func tooManyByHooks() error {
 }
 
 // deliver stores a batch of deliveries and publishes the jobs of those runs that may start. For
-// every new delivery, it publishes a change.
+// every new delivery, it publishes a change. The results have the order of rows.
 func (d *Dispatcher) deliver(ctx context.Context, rows []queuedb.NewDelivery) ([]queuedb.AcceptedDelivery, error) {
 	ctx, cancel := context.WithTimeout(ctx, acceptTimeout)
 	defer cancel()

@@ -52,16 +52,22 @@ type Dispatcher struct {
 	lookups *batch.Group[rundb.KeyRef, *rundb.StoredRun]                            // reads runs by their idempotency keys
 	accepts *batch.Group[tracing.Of[queuedb.NewRun], queuedb.Accepted]              // inserts runs
 	arrived *batch.Group[tracing.Of[queuedb.NewDelivery], queuedb.AcceptedDelivery] // inserts deliveries to hooks and their runs
+	// Requests that wait for runs.
 	waiting *waiters
+	// Limits on queued runs.
 	backlog *backlog
-	left    *leftovers
+	// Lanes with runs that were not dispatched.
+	left *leftovers
+	// Limits on queued runs of hooks.
 	byHooks *hookRuns
+	// Idempotency keys that were recently used.
 	seen    *seen
 	drained chan struct{} // closed by Drain
 	drains  atomic.Bool   // whether Drain was called
 }
 
-// New returns a dispatcher. It works while its Run method runs.
+// New returns a dispatcher. It works while its Run method runs. It sends no message and reads no
+// row.
 func New(cfg Config, st *store.Store, b *bus.Bus, log zerolog.Logger) *Dispatcher {
 	d := &Dispatcher{cfg: cfg, store: st, bus: b, log: log, inbox: b.NewInbox(), drained: make(chan struct{}), seen: newSeen()}
 	d.waiting, d.byHooks = newWaiters(st, b, log), newHookRuns(st.Queue.HookRuns, cfg.BacklogMax)
@@ -85,7 +91,7 @@ func New(cfg Config, st *store.Store, b *bus.Bus, log zerolog.Logger) *Dispatche
 }
 
 // Run runs the background work of the dispatcher until ctx ends. Requests whose runs are being
-// accepted at that time still get their results.
+// accepted at that time still get their results. It is called once.
 func (d *Dispatcher) Run(ctx context.Context) error {
 	// Subscribe before any run is accepted, because workers send the replies for accepted runs to
 	// this inbox.
@@ -108,6 +114,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 }
 
 // Drain ends all waits. The waiting requests then respond with the current state of their runs.
+// Runs are accepted as before.
 func (d *Dispatcher) Drain() {
 	// Drain may be called more than once, but the channel can be closed only once.
 	if d.drains.CompareAndSwap(false, true) {
@@ -116,7 +123,8 @@ func (d *Dispatcher) Drain() {
 }
 
 // ByKey returns the run of an organization whose idempotency key has this hash, or nil if there is
-// none. After a run has expired, its key can be used for another run.
+// none. After a run has expired, its key can be used for another run. The lookups of concurrent
+// requests share a statement.
 func (d *Dispatcher) ByKey(ctx context.Context, org string, hash []byte) (*rundb.StoredRun, error) {
 	run, err := d.lookups.Do(ctx, rundb.KeyRef{OrganizationID: org, Hash: hash})
 	if run != nil {
@@ -147,7 +155,8 @@ type Submitted struct {
 }
 
 // Submit accepts a run and publishes its job. If a run with the same idempotency key exists, Submit
-// returns that run instead. The caller must pass the result to Release.
+// returns that run instead. The caller must pass the result to Release. The error is overloaded if
+// too many runs are queued or too many requests wait.
 func (d *Dispatcher) Submit(ctx context.Context, run queuedb.NewRun) (*Submitted, error) {
 	// Check the backlog first, because that needs no query.
 	if err := d.backlog.admit(run.OrganizationID); err != nil {
@@ -191,7 +200,8 @@ func (d *Dispatcher) Submit(ctx context.Context, run queuedb.NewRun) (*Submitted
 }
 
 // accept inserts a batch of runs and publishes the jobs of those that may start. ctx is not the
-// context of a request, because a run must be accepted even if its client disconnects.
+// context of a request, because a run must be accepted even if its client disconnects. The results
+// have the order of rows.
 func (d *Dispatcher) accept(ctx context.Context, rows []queuedb.NewRun) ([]queuedb.Accepted, error) {
 	ctx, cancel := context.WithTimeout(ctx, acceptTimeout)
 	defer cancel()
@@ -223,7 +233,7 @@ func (d *Dispatcher) accept(ctx context.Context, rows []queuedb.NewRun) ([]queue
 	return accepted, nil
 }
 
-// Release ends the wait for a run's result, if one has begun.
+// Release ends the wait for a run's result, if one has begun. It does not change the run.
 func (d *Dispatcher) Release(s *Submitted) {
 	if s.wait != nil {
 		d.waiting.remove(s.wait)
@@ -280,18 +290,19 @@ func (s *Submitted) ended() *Result { return &Result{Ended: true, Run: s.Run} }
 // stoppedWaiting returns the error of a wait whose context, ctx, has ended.
 func stoppedWaiting(ctx context.Context) error { return fmt.Errorf("waiting for run: %w", ctx.Err()) }
 
-// attach begins a wait for a run that another request has accepted.
+// attach begins a wait for a run that another request has accepted. limit bounds the time for the
+// subscription.
 func (d *Dispatcher) attach(ctx context.Context, s *Submitted, limit time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	s.wait = d.waiting.attach(ctx, rundb.RunRef{OrganizationID: s.Run.OrganizationID, RunID: s.Run.Run.ID}, waitsFor(s.Run.Run))
 }
 
-// Attach returns a Submitted for a run read from the store.
+// Attach returns a Submitted for a run read from the store. The run may be in any state.
 func Attach(run rundb.StoredRun) *Submitted { return &Submitted{Run: run, Existing: true} }
 
 // Cancel cancels an unfinished run, and notifies its worker and the requests that wait for it. It
-// does not change a finished run.
+// does not change a finished run. principal "" means any principal.
 func (d *Dispatcher) Cancel(ctx context.Context, org, principal, runID string) (rundb.StoredRun, error) {
 	run, ended, err := d.store.Executions.Cancel(ctx, org, principal, runID)
 	d.notifyFinished(ctx, ended)
@@ -315,7 +326,7 @@ func (d *Dispatcher) CancelQueued(ctx context.Context, org, agentID string) erro
 }
 
 // notifyFinished publishes that runs have finished, and dispatches waiting runs into the freed
-// slots.
+// slots. Messages are published also if ctx has ended.
 func (d *Dispatcher) notifyFinished(ctx context.Context, ended []executiondb.Ended) {
 	// Add up the freed slots of each lane, so that one query dispatches runs into all of them.
 	freed := queuedb.FreedSlots{}
@@ -339,7 +350,8 @@ func (d *Dispatcher) notifyFinished(ctx context.Context, ended []executiondb.End
 	d.dispatchNext(ctx, freed)
 }
 
-// dispatchNext dispatches waiting runs into freed slots and publishes their jobs.
+// dispatchNext dispatches waiting runs into freed slots and publishes their jobs. An error is only
+// logged, because the sweeper dispatches the runs later.
 func (d *Dispatcher) dispatchNext(ctx context.Context, freed queuedb.FreedSlots) {
 	next, err := d.store.Queue.DispatchNext(ctx, freed)
 	if err != nil {
@@ -359,7 +371,8 @@ const (
 
 // whileLocked calls the function do. If do fails because another transaction has locked the
 // request's rows, whileLocked calls it again after a pause. During the pause, the other requests of
-// the batch do not wait for these rows.
+// the batch do not wait for these rows. The attempts end after lockedTime or with ctx, and the last
+// error is returned.
 func whileLocked[A any](ctx context.Context, do func() (A, error)) (A, error) {
 	end := time.Now().Add(lockedTime)
 	for wait := lockedFirst; ; wait = min(2*wait, maxLocked) {

@@ -50,7 +50,7 @@ func (s *Submission) input() ([]byte, error) {
 	return append(out, bytes.TrimSpace(bytes.TrimPrefix(rest.Bytes(), []byte(`{"message":""`)))...), nil
 }
 
-// appendCompact appends valid JSON without the spaces between tokens.
+// appendCompact appends valid JSON without the spaces between tokens. value must be valid JSON.
 func appendCompact(to, value []byte) []byte {
 	copied, quoted := 0, false
 

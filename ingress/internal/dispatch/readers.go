@@ -7,7 +7,8 @@ import (
 	"parley/shared/domain"
 )
 
-// ReadRuns lets package readers, which cancels runs that no client reads, use a Dispatcher.
+// ReadRuns lets package readers, which cancels runs that no client reads, use a Dispatcher. Its
+// methods act for any principal of the organization.
 type ReadRuns struct{ *Dispatcher }
 
 // Working reports whether a run is queued or running.
@@ -20,7 +21,7 @@ func (r ReadRuns) Working(ctx context.Context, org, runID string) (bool, error) 
 	return err == nil && (run.Run.Status == domain.RunQueued || run.Run.Status == domain.RunRunning), err
 }
 
-// Cancel cancels a run.
+// Cancel cancels a run. A run that has already finished does not change.
 func (r ReadRuns) Cancel(ctx context.Context, org, runID string) error {
 	_, err := r.Dispatcher.Cancel(ctx, org, "", runID)
 	return err

@@ -11,7 +11,7 @@ const maxSeen = 1 << 15
 
 // seen contains idempotency keys that were recently in use, as far as this process knows, by the
 // first eight bytes of their hashes. It is only a hint: the database decides whether a key is in
-// use.
+// use. It is safe for concurrent use. It forgets the older half of the keys when it is full.
 type seen struct {
 	mu sync.Mutex
 	// New keys are in newer. When newer is full, it becomes older, and the previous map older is
@@ -38,7 +38,8 @@ func (s *seen) add(hash []byte) {
 	s.newer[binary.BigEndian.Uint64(hash)] = struct{}{}
 }
 
-// has reports whether the key with this hash was added recently. hash must not be nil.
+// has reports whether the key with this hash was added recently. hash must not be nil. Different
+// keys may have the same first bytes, so the result may be wrong.
 func (s *seen) has(hash []byte) bool {
 	beginning := binary.BigEndian.Uint64(hash)
 	s.mu.Lock()

@@ -10,7 +10,8 @@ import (
 // codeInvalidValue is the code of a setting that the agent or its model does not accept.
 const codeInvalidValue = "invalid_value"
 
-// SettingNames contains the names of model settings in a protocol other than Parley's.
+// SettingNames contains the names of model settings in a protocol other than Parley's. A nil
+// *SettingNames means Parley's own names.
 type SettingNames struct {
 	// Fields maps a setting to its name in the request. A setting that is not in the map keeps
 	// Parley's name.

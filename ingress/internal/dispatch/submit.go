@@ -19,7 +19,8 @@ import (
 	"parley/shared/store/sessiondb"
 )
 
-// Submission is a validated request to run an agent or template, from any endpoint.
+// Submission is a validated request to run an agent or template, from any endpoint. A handler
+// creates it, and it is used for one request. It is not safe for concurrent use.
 type Submission struct {
 	Endpoint     contract.Endpoint
 	Lane         domain.Lane
@@ -103,7 +104,8 @@ func (s *Submission) fingerprint() []byte {
 	return contract.Hash(asked...)
 }
 
-// sentRounds returns texts that describe rounds of tool calls, for the fingerprint.
+// sentRounds returns texts that describe rounds of tool calls, for the fingerprint. Each round must
+// have one result for each call.
 func sentRounds(rounds []domain.CallRound) (sent []string) {
 	for _, round := range rounds {
 		sent = append(sent, "round", round.Text)
@@ -116,7 +118,8 @@ func sentRounds(rounds []domain.CallRound) (sent []string) {
 }
 
 // SentAttachments returns a description of the attachments as the request contains them. It is part
-// of the request's fingerprint.
+// of the request's fingerprint. The content is included as a hash. Without attachments the result
+// is nil.
 func SentAttachments(list []Attachment) []string {
 	if len(list) == 0 {
 		return nil
@@ -141,7 +144,8 @@ func (s *Submission) options() []byte {
 	return raw
 }
 
-// NewRun returns the run to store. It has a new id, and no fingerprint yet.
+// NewRun returns the run to store. It has a new id, and no fingerprint yet. deadline is the time
+// from the acceptance to the deadline of the run.
 func (s *Submission) NewRun(deadline time.Duration) (queuedb.NewRun, error) {
 	// Encode the input first, because only this step can fail.
 	input, err := s.input()
@@ -175,6 +179,7 @@ func (s *Submission) NewRun(deadline time.Duration) (queuedb.NewRun, error) {
 }
 
 // Charge is the rate charge of a request that starts a run. Replays are not charged.
+// Implementations belong to one request and may set headers of its response.
 type Charge interface {
 	// Pay charges the request. It returns an error if the caller has exceeded a rate limit.
 	Pay() error
@@ -194,7 +199,7 @@ func (Consumed) Refund() {}
 // Returns reports true, because Refund has no charge to restore.
 func (Consumed) Returns() bool { return true }
 
-// Submitter turns submissions into runs.
+// Submitter turns submissions into runs. It is safe for concurrent use, and a process has one.
 type Submitter struct {
 	store       *store.Store
 	dispatch    *Dispatcher
@@ -313,7 +318,8 @@ func (r *Submitter) held(ctx context.Context, s *Submission, hash []byte) (sub *
 	return sub, true, err
 }
 
-// beginNew accepts a run for the submission, or returns the existing run with its key.
+// beginNew accepts a run for the submission, or returns the existing run with its key. It charges
+// nothing.
 func (r *Submitter) beginNew(ctx context.Context, s *Submission, accepting func(runID string)) (*Submitted, error) {
 	// All checks come before anything is stored. Prepare comes after the check of the budget,
 	// because it may be expensive, and before the other checks, because it may change the
@@ -401,7 +407,8 @@ func attach(s *Submission, run *rundb.StoredRun) (*Submitted, error) {
 
 // Follow returns the events of a submission's run. Before it reads the log of an existing run, it
 // calls reserve, which waits until there is memory. If an error occurs after the run was accepted
-// or found, Follow returns the run with the error.
+// or found, Follow returns the run with the error. The caller must close the reader. It reads the
+// events after s.Last.
 func (r *Submitter) Follow(ctx context.Context, s *Submission, t Charge, reserve stream.Reserve) (*stream.Reader, *rundb.StoredRun, error) {
 	var reader *stream.Reader // created before the run exists, so that it misses no event
 	sub, err := r.Begin(ctx, s, t, func(runID string) { reader = r.streams.Follow(runID) })
@@ -450,7 +457,8 @@ func AutomationScope(who domain.Caller) string {
 	return "user:" + who.UserID
 }
 
-// NewAutomation returns the submission for a request to run-automation or a delivery to a hook.
+// NewAutomation returns the submission for a request to run-automation or a delivery to a hook. It
+// has no message yet; the caller adds it and the key.
 func NewAutomation(who domain.Caller, agentID string, retention time.Duration) Submission {
 	return Submission{
 		Endpoint: contract.EndpointAutomation, Lane: domain.LaneAutomation, Caller: who, Principal: domain.SystemPrincipal,

@@ -18,7 +18,7 @@ const (
 // leftovers contains the lanes of runs that were accepted but not dispatched, because their lanes
 // had no free slot. Usually such a run is dispatched when another run of its lane finishes. If the
 // lane's last other run finished just before this run was accepted, no run of the lane is left to
-// finish. The lane must therefore be checked for free slots.
+// finish. The lane must therefore be checked for free slots. It is safe for concurrent use.
 type leftovers struct {
 	mu    sync.Mutex
 	lanes map[queuedb.Lane]bool
@@ -41,7 +41,7 @@ func (l *leftovers) add(lane queuedb.Lane) {
 	}
 }
 
-// take removes and returns all marked lanes.
+// take removes and returns all marked lanes. The order is random.
 func (l *leftovers) take() []queuedb.Lane {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -53,7 +53,8 @@ func (l *leftovers) take() []queuedb.Lane {
 	return lanes
 }
 
-// dispatchLeftovers dispatches the waiting runs of marked lanes into free slots, until ctx ends.
+// dispatchLeftovers dispatches the waiting runs of marked lanes into free slots, until ctx ends. It
+// is called once.
 func (d *Dispatcher) dispatchLeftovers(ctx context.Context) {
 	for {
 		select {
@@ -76,7 +77,8 @@ func (d *Dispatcher) dispatchLeftovers(ctx context.Context) {
 	}
 }
 
-// topUp dispatches waiting runs of the given lanes into free slots, and publishes their jobs.
+// topUp dispatches waiting runs of the given lanes into free slots, and publishes their jobs. A
+// failure is only logged, because the sweeper dispatches the runs later.
 func (d *Dispatcher) topUp(ctx context.Context, lanes []queuedb.Lane) {
 	// TopUp may return jobs together with an error, if it failed after it had dispatched some runs.
 	// Publish these jobs in any case.

@@ -23,7 +23,8 @@ const (
 	maxPoll   = 1000 // maximum number of runs read in one statement
 )
 
-// waiters contains the requests of this process that wait for runs, grouped by run.
+// waiters contains the requests of this process that wait for runs, grouped by run. It is safe for
+// concurrent use.
 type waiters struct {
 	store *store.Store
 	bus   *bus.Bus
@@ -36,7 +37,7 @@ type waiters struct {
 	wake chan struct{}   // signals that due is not empty
 }
 
-// watched is a run for which at least one request waits.
+// watched is a run for which at least one request waits. The mutex of waiters protects it.
 type watched struct {
 	org string
 
@@ -46,7 +47,7 @@ type watched struct {
 }
 
 // wait is one request's wait for a run. The channel result is buffered, so sending to it never
-// blocks.
+// blocks. It receives at most one result.
 type wait struct {
 	runID  string
 	known  string // decision for which the run already waited when this wait began; see waitsFor
@@ -86,7 +87,8 @@ func (ws *waiters) add(of rundb.RunRef, known string) *wait {
 }
 
 // attach begins a wait for a run that another request has accepted. It subscribes to the run's done
-// notice and then has the row read, so that it cannot miss the end of the run.
+// notice and then has the row read, so that it cannot miss the end of the run. ctx bounds the time
+// for the subscription, not the wait.
 func (ws *waiters) attach(ctx context.Context, of rundb.RunRef, known string) *wait {
 	w, runID := ws.add(of, known), of.RunID
 
@@ -152,7 +154,7 @@ func (ws *waiters) reply(runID string, body []byte) {
 	ws.resolve(ended)
 }
 
-// resolve ends the waits for a finished run.
+// resolve ends the waits for a finished run. Runs without waits are ignored.
 func (ws *waiters) resolve(ended rundb.StoredRun) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -175,7 +177,7 @@ func (ws *waiters) resolve(ended rundb.StoredRun) {
 }
 
 // parked ends the waits for a run that waits for a person's decision. Waits that began when the run
-// was already waiting for this decision continue.
+// was already waiting for this decision continue. They get a Result that is not ended.
 func (ws *waiters) parked(run domain.Run) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -198,7 +200,7 @@ func (ws *waiters) parked(run domain.Run) {
 	}
 }
 
-// look makes the poll read the row of a run immediately.
+// look makes the poll read the row of a run immediately. It never blocks, and the bus may call it.
 func (ws *waiters) look(runID string) {
 	ws.mu.Lock()
 	ws.due[runID] = true
@@ -210,7 +212,7 @@ func (ws *waiters) look(runID string) {
 }
 
 // poll reads the rows of runs as soon as look has marked them. Every pollEvery, it also reads the
-// rows of all runs with older waits.
+// rows of all runs with older waits. It returns when ctx ends.
 func (ws *waiters) poll(ctx context.Context) {
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
@@ -254,7 +256,7 @@ func (ws *waiters) takeDue(all bool) []rundb.RunRef {
 }
 
 // read reads the rows of runs, up to maxPoll in each statement. It ends the waits for runs that
-// have finished or wait for a person.
+// have finished or wait for a person. After a failure it leaves the rest to the next tick.
 func (ws *waiters) read(ctx context.Context, due []rundb.RunRef) {
 	for len(due) > 0 {
 		n := min(len(due), maxPoll)

@@ -54,7 +54,7 @@ func (a *api) observe(m *metrics) gin.HandlerFunc {
 
 // begin sets the request's id and trace, and the headers of every response. It is a separate
 // function, so that its variables are not on the stack while the request waits. It also selects the
-// format of errors, and asks clients to reconnect while the ingress stops.
+// format of errors. While the ingress stops, each connection is closed after the response.
 func (a *api) begin(c *gin.Context) *httpx.State {
 	st := httpx.StateFor(c)
 	if openai.OfV1(c) {

@@ -100,7 +100,7 @@ type Message struct {
 	Content *Content `json:"content"`
 	// Calls in a message of the assistant.
 	ToolCalls *[]MessageCall `json:"tool_calls"`
-	// Id of the call to which a message of a tool belongs.
+	// ID of the call to which a message of a tool belongs.
 	ToolCallID   *string          `json:"tool_call_id"`
 	FunctionCall *json.RawMessage `json:"function_call"`
 }

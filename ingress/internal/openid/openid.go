@@ -22,7 +22,7 @@ const (
 	giveUpTime = 2 * time.Second // pause after a failed discovery; no request is sent during the pause
 )
 
-// Settings identify the provider and this service's client.
+// Settings identify the provider and this service's client. ClientSecret may be empty.
 type Settings struct {
 	Issuer       string
 	ClientID     string
@@ -30,14 +30,15 @@ type Settings struct {
 	RedirectURL  string // URL to which the provider redirects the browser
 }
 
-// Provider is an OpenID provider. It is safe for concurrent use.
+// Provider is an OpenID provider. It is safe for concurrent use. A process has one.
 type Provider struct {
 	settings Settings
 	client   *http.Client
 	now      func() time.Time
 
-	mu      sync.Mutex
-	known   *oidc.Provider // nil until the provider's endpoints are discovered
+	mu    sync.Mutex
+	known *oidc.Provider // nil until the provider's endpoints are discovered
+	// Error of the last discovery; used until retryAt.
 	failed  error
 	retryAt time.Time
 }
@@ -49,10 +50,13 @@ func New(s Settings) *Provider {
 }
 
 // Attempt is the state of a login in progress, which the browser must present when it returns from
-// the provider. It must be kept secret from other browsers.
+// the provider. It must be kept secret from other browsers. It is used for one login.
 type Attempt struct {
-	State    string `json:"state"`
-	Nonce    string `json:"nonce"`
+	// Returned by the provider in the URL.
+	State string `json:"state"`
+	// Contained in the ID token.
+	Nonce string `json:"nonce"`
+	// PKCE verifier, sent with the code.
 	Verifier string `json:"verifier"`
 }
 
@@ -66,7 +70,8 @@ type Person struct {
 }
 
 // Begin returns the URL to which the browser must be redirected, and the state of the login. It
-// returns the error unavailable if the provider cannot be reached.
+// returns the error unavailable if the provider cannot be reached. It changes nothing, so an
+// abandoned login leaves no trace.
 func (p *Provider) Begin(ctx context.Context) (string, Attempt, error) {
 	known, err := p.discovered(ctx)
 	if err != nil {
@@ -76,14 +81,16 @@ func (p *Provider) Begin(ctx context.Context) (string, Attempt, error) {
 	return p.config(known).AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier)), a, nil
 }
 
-// Matches reports whether the returned state belongs to this attempt.
+// Matches reports whether the returned state belongs to this attempt. The comparison takes constant
+// time.
 func (a Attempt) Matches(state string) bool {
 	return a.State != "" && subtle.ConstantTimeCompare([]byte(a.State), []byte(state)) == 1
 }
 
 // Finish exchanges the returned code and returns the authenticated person. It returns the error
 // unauthenticated if the provider does not authenticate a person, or if the code belongs to another
-// attempt.
+// attempt. The caller must have checked the state with Matches. If the provider does not respond,
+// the error is unavailable.
 func (p *Provider) Finish(ctx context.Context, a Attempt, code string) (Person, error) {
 	known, err := p.discovered(ctx)
 	if err != nil {
@@ -135,7 +142,7 @@ func (b *boolean) UnmarshalJSON(raw []byte) error {
 }
 
 // person reads the claims of the ID token. If the email address is missing, it requests the address
-// from the provider.
+// from the provider. A name or an address may be missing.
 func (p *Provider) person(ctx context.Context, known *oidc.Provider, idToken *oidc.IDToken, token *oauth2.Token) (Person, error) {
 	var c claims
 	if err := idToken.Claims(&c); err != nil {
@@ -158,7 +165,7 @@ func (p *Provider) person(ctx context.Context, known *oidc.Provider, idToken *oi
 	return Person{Issuer: idToken.Issuer, Subject: idToken.Subject, Email: c.Email, Verified: bool(c.Verified), Name: c.Name}, nil
 }
 
-// config returns the configuration of the OAuth client.
+// config returns the configuration of the OAuth client. It is the same for all logins.
 func (p *Provider) config(known *oidc.Provider) *oauth2.Config {
 	endpoint := known.Endpoint()
 	endpoint.AuthStyle = p.authStyle(known)
@@ -184,7 +191,7 @@ func (p *Provider) authStyle(known *oidc.Provider) oauth2.AuthStyle {
 
 // discovered returns the provider's endpoints, which it requests at the first call. Concurrent
 // callers share one request, so that they do not wait one after another for a provider that is
-// down.
+// down. After a failure, calls within giveUpTime return the same error without a request.
 func (p *Provider) discovered(ctx context.Context) (*oidc.Provider, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -221,7 +228,8 @@ func withoutTokens(cause error) error {
 	return cause
 }
 
-// away returns the error for a provider that does not respond.
+// away returns the error for a provider that does not respond. The client may retry after
+// giveUpTime.
 func away(cause error) error {
 	e := apierr.Wrap(apierr.Unavailable, withoutTokens(cause), "the identity provider is unreachable; try again shortly")
 	e.RetryAfter = giveUpTime

@@ -18,7 +18,8 @@ const (
 )
 
 // demoTier counts requests in the database and caches refusals. A refusal is valid until the
-// client's oldest counted request is older than the window.
+// client's oldest counted request is older than the window. It is safe for concurrent use. An entry
+// of the cache saves a query for each request of a client that does not wait.
 type demoTier struct {
 	counter Counter
 	limit   int
@@ -40,7 +41,8 @@ func newDemoTier(c Counter, limit int, now func() time.Time) *demoTier {
 }
 
 // take counts one request of a client. If it returns an error, the decision is a refusal, because
-// requests that cannot be counted must not pass.
+// requests that cannot be counted must not pass. The error is unavailable if the database does not
+// respond within countTime.
 func (d *demoTier) take(ctx context.Context, client string) (Decision, error) {
 	if wait := d.remembered(client); wait > 0 {
 		return d.refusal(wait), nil
@@ -76,7 +78,8 @@ func (d *demoTier) refusal(wait time.Duration) Decision {
 	return Decision{Tier: "demo", Limit: d.limit, Reset: wait, RetryAfter: wait}
 }
 
-// remembered returns the remaining time of a client's refusal, or 0 if the client is not refused.
+// remembered returns the remaining time of a client's refusal. It is at most 0 if the client is not
+// refused.
 func (d *demoTier) remembered(client string) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()

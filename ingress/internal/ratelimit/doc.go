@@ -36,5 +36,7 @@
 //
 // Requests that cost nothing, such as replays, show the state that this ingress knows.
 //
-// While the database is unreachable, requests cannot be counted and are refused.
+// While the database is unreachable, requests cannot be counted and are refused. The package has no
+// background work: leases run when requests need them. The counts are in the tables of package
+// limitdb.
 package ratelimit

@@ -32,7 +32,8 @@ func NewFailures(limit int, window time.Duration, now func() time.Time) *Failure
 }
 
 // Begin counts an attempt as a failure in advance, so that concurrent attempts cannot exceed the
-// limit. If the limit is reached, it returns how long to wait, and otherwise 0.
+// limit. If the limit is reached, it returns how long to wait, and otherwise 0. The caller must
+// call Undo after a success.
 func (f *Failures) Begin(name string) (wait time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -55,7 +56,8 @@ func (f *Failures) Begin(name string) (wait time.Duration) {
 	return 0
 }
 
-// Wait returns how long a name must wait for its next attempt. It does not count an attempt.
+// Wait returns how long a name must wait for its next attempt. It does not count an attempt. A name
+// without failures need not wait.
 func (f *Failures) Wait(name string) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -65,7 +67,8 @@ func (f *Failures) Wait(name string) time.Duration {
 	return 0
 }
 
-// Undo reverses one call of Begin, after a successful attempt.
+// Undo reverses one call of Begin, after a successful attempt. An undo after the end of the window
+// may reduce the count of the next window.
 func (f *Failures) Undo(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -80,7 +83,8 @@ func (f *Failures) Undo(name string) {
 	f.counts[name] = c
 }
 
-// shrink drops expired counts. If too many counts remain, it also drops a tenth of them.
+// shrink drops expired counts. If too many counts remain, it also drops a tenth of them. The caller
+// must hold f.mu. The dropped counts are random.
 func (f *Failures) shrink(now time.Time) {
 	for name, c := range f.counts {
 		if !now.Before(c.until) {

@@ -33,7 +33,8 @@ func (d *demoTier) peek(client string) (Decision, bool) {
 	return d.refusal(wait), wait > 0
 }
 
-// peek returns the state of a bucket without taking or leasing tokens.
+// peek returns the state of a bucket without taking or leasing tokens. The caller must not hold
+// t.mu.
 func (t *tier) peek(key string) Decision {
 	if t.limit < 1 {
 		return t.closed()

@@ -15,7 +15,8 @@ const Window = time.Minute
 
 // Counter stores the counts that all ingresses share. Package store implements it.
 type Counter interface {
-	// CountDemo counts a request from an address if fewer than limit requests were counted for the address within the window.
+	// CountDemo counts a request from an address if fewer than limit requests were counted for the
+	// address within the window.
 	CountDemo(ctx context.Context, address string, limit int, window time.Duration) (limitdb.DemoVerdict, error)
 	// LeaseTokens takes up to want tokens from a bucket. The bucket gains perSecond tokens a
 	// second, up to capacity.
@@ -56,7 +57,8 @@ type Limits struct {
 }
 
 // New returns limits that store their counts in c. It returns an error if a tier's limit is not
-// larger than the limit of the tier below. The limits of widgets are exempt from this rule.
+// larger than the limit of the tier below. The limits of widgets are exempt from this rule. The
+// error describes an invalid setting.
 func New(c Counter, s Settings) (*Limits, error) {
 	if s.Demo < 1 || s.User <= s.Demo || s.System <= s.User {
 		return nil, fmt.Errorf("limits must be 1 ≤ demo < user < system, not %d, %d, %d", s.Demo, s.User, s.System)
@@ -88,7 +90,7 @@ func over(c Counter, s Settings, now func() time.Time) *Limits {
 
 // Check counts one request of the caller. For a widget visitor it counts only the run, because
 // [Limits.Visitor] has already counted the request. It returns an error if the request cannot be
-// counted.
+// counted. A refusal is no error: the decision then has Allowed false.
 func (l *Limits) Check(ctx context.Context, caller domain.Caller) (Decision, error) {
 	switch {
 	case caller.Visitor.ID != "":
@@ -104,7 +106,7 @@ func (l *Limits) Check(ctx context.Context, caller domain.Caller) (Decision, err
 
 // takeUser counts a request first under its credential and then under the owner of the credential.
 // If the limit of the credential refuses a request, the request therefore does not use up the limit
-// that all credentials of the owner share.
+// that all credentials of the owner share. The decision is that of the tighter limit.
 func (l *Limits) takeUser(ctx context.Context, caller domain.Caller) (Decision, error) {
 	of, err := l.user.take(ctx, caller.Credential)
 	name := account(caller)
@@ -156,7 +158,8 @@ func (l *Limits) Plenty(caller domain.Caller) bool {
 }
 
 // Refund puts back the token that Check has taken for a request that turned out to be a replay. The
-// requests of demo clients and widget visitors are not refunded.
+// requests of demo clients and widget visitors are not refunded. A refund after the tokens have
+// expired is lost.
 func (l *Limits) Refund(caller domain.Caller) {
 	switch {
 	case caller.Visitor.ID != "":

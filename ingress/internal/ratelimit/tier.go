@@ -17,7 +17,8 @@ const (
 	sweepSize = 10_000                 // number of buckets at which idle buckets are dropped for the first time
 )
 
-// tier contains the buckets of one tier.
+// tier contains the buckets of one tier. It is safe for concurrent use. A bucket exists for each
+// key that was used recently.
 type tier struct {
 	counter   Counter
 	name      string
@@ -41,7 +42,7 @@ func newTier(c Counter, name string, limit int, now func() time.Time) *tier {
 	}
 }
 
-// bucket is the part of a bucket that this ingress has leased.
+// bucket is the part of a bucket that this ingress has leased. Its fields are protected by mu.
 type bucket struct {
 	mu      sync.Mutex
 	tokens  int           // leased tokens that are not used yet
@@ -55,7 +56,7 @@ type bucket struct {
 }
 
 // take takes one token from a bucket. It waits for a lease only if this ingress holds no token of
-// the bucket.
+// the bucket. If the database cannot be reached, the error is unavailable. The wait ends with ctx.
 func (t *tier) take(ctx context.Context, key string) (Decision, error) {
 	if t.limit < 1 {
 		return t.closed(), nil
@@ -103,7 +104,8 @@ func (t *tier) take(ctx context.Context, key string) (Decision, error) {
 }
 
 // lease fetches tokens for b from the database. It continues if the request that calls it is
-// canceled, because other requests may wait for the tokens. The caller must hold b.mu.
+// canceled, because other requests may wait for the tokens. The caller must hold b.mu. It closes
+// b.leasing when it is done, also after an error.
 func (t *tier) lease(ctx context.Context, key string, b *bucket) {
 	over := make(chan struct{})
 	b.leasing = over
@@ -127,7 +129,8 @@ func (t *tier) lease(ctx context.Context, key string, b *bucket) {
 	}()
 }
 
-// untilToken returns the time until a bucket has a whole token.
+// untilToken returns the time until a bucket has a whole token. left is the number of tokens that
+// the bucket has.
 func (t *tier) untilToken(left float64) time.Duration {
 	return time.Duration((1 - min(1, left)) / t.perSecond * float64(time.Second))
 }
@@ -156,7 +159,8 @@ func (t *tier) plenty(key string) bool {
 	return t.now().Before(b.until) && b.tokens > max(1, t.chunk/2)
 }
 
-// refund puts one token back into a bucket, unless the bucket's tokens have expired.
+// refund puts one token back into a bucket, unless the bucket's tokens have expired. The number of
+// tokens may exceed a chunk.
 func (t *tier) refund(key string) {
 	b := t.bucket(key)
 	b.mu.Lock()
@@ -166,7 +170,8 @@ func (t *tier) refund(key string) {
 	}
 }
 
-// bucket returns the bucket of a key. It creates the bucket if necessary.
+// bucket returns the bucket of a key. It creates the bucket if necessary. The bucket may be dropped
+// later, if it is idle.
 func (t *tier) bucket(key string) *bucket {
 	t.mu.RLock()
 	b := t.buckets[key]
@@ -188,7 +193,8 @@ func (t *tier) bucket(key string) *bucket {
 	return b
 }
 
-// sweep drops idle buckets. It runs again when the number of buckets has doubled.
+// sweep drops idle buckets. It runs again when the number of buckets has doubled. The caller must
+// hold t.mu.
 func (t *tier) sweep() {
 	now := t.now()
 	for key, b := range t.buckets {

@@ -51,7 +51,8 @@ func (w *widgets) run(ctx context.Context, v domain.Visitor) (Decision, error) {
 }
 
 // take counts a request in each turn until one refuses it, and returns the tightest decision. It
-// refunds nothing, so a refused request uses up the limits that it has passed.
+// refunds nothing, so a refused request uses up the limits that it has passed. The order of the
+// turns matters. The error is that of the first turn that cannot be counted.
 func take(ctx context.Context, turns []turn) (least Decision, err error) {
 	for i, t := range turns {
 		d, err := t.tier.take(ctx, t.key)
@@ -80,7 +81,7 @@ func peek(turns []turn) (least Decision) {
 }
 
 // Visitor counts a request from a widget's visitor, whatever its outcome. Check counts the run that
-// the request starts.
+// the request starts. The error is unavailable if the request cannot be counted.
 func (l *Limits) Visitor(ctx context.Context, v domain.Visitor) (Decision, error) {
 	return take(ctx, l.widgets.request(v))
 }
@@ -91,7 +92,8 @@ func (l *Limits) WidgetAddress(ctx context.Context, client string) (Decision, er
 	return l.widgets.address.take(ctx, client)
 }
 
-// WidgetToken counts the creation of a widget token for an agent's visitor.
+// WidgetToken counts the creation of a widget token for an agent's visitor. It is separate from the
+// limit on runs.
 func (l *Limits) WidgetToken(ctx context.Context, agentID string) (Decision, error) {
 	return l.widgets.tokens.take(ctx, agentID)
 }

@@ -150,8 +150,8 @@ func commitBuffer(c *Conversation, e *effects, _ time.Time, r *request) {
 	c.release(e)
 }
 
-// clearBuffer discards the audio in the input buffer. Speech in progress is forgotten, and the
-// worker is told to forget it as well. Utterances that were committed before are still transcribed.
+// clearBuffer discards the audio in the input buffer. Speech in progress is forgotten, also by
+// the worker. Utterances that were committed before are still transcribed.
 func clearBuffer(c *Conversation, e *effects, now time.Time, _ *request) {
 	in := &c.input
 	in.speech, in.start, in.behind = nil, in.end, in.end

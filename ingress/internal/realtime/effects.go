@@ -11,7 +11,7 @@ import (
 // Settings contains the initial settings of a connection. The caller creates it from the agent and
 // the client secret.
 type Settings struct {
-	// Id of Parley's session, in which the runs take place.
+	// ID of Parley's session, in which the runs take place.
 	SessionID    string
 	Model        string          // id of the agent or template
 	Voice        string          // voice of the agent; "": the default of the backend

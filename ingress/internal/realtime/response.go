@@ -13,7 +13,7 @@ import (
 // created by begin. It is kept after its end, because the client may correct how much was played.
 type answer struct {
 	id string // id of the message, by which the worker and the gate also identify the answer
-	// Id of the response; empty until the run is accepted or refused.
+	// ID of the response; empty until the run is accepted or refused.
 	response string
 	run      string // id of the run; empty until the run is accepted
 	text     bool   // whether the answer is text only, without speech

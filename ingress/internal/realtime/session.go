@@ -33,7 +33,7 @@ type session struct {
 	text bool // whether answers are text only, without speech
 	// Instructions in addition to those of the agent; empty: none.
 	instructions string
-	// Id of the voice; empty: default of the worker.
+	// ID of the voice; empty: default of the worker.
 	voice string
 	speed float64 // speed of speech; 1 is the normal speed
 	// Language code of the speech; empty: not set.

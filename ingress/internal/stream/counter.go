@@ -2,13 +2,15 @@ package stream
 
 import "sync"
 
-// Counter counts open streams by name. Its zero value is ready for use.
+// Counter counts open streams by name. Its zero value is ready for use. It is safe for concurrent
+// use. It counts the streams of this process only.
 type Counter struct {
 	mu    sync.Mutex
 	taken map[string]int
 }
 
 // Limit is a name and the maximum number of streams that may be open under it.
+// name that is unique among all kinds of limits, such as "organization:org_1".
 type Limit struct {
 	Name string
 	Max  int
@@ -37,7 +39,8 @@ func (s *Counter) Take(limits ...Limit) (full *Limit) {
 	return nil
 }
 
-// Leave reverses a call of Take with the same limits.
+// Leave reverses a call of Take with the same limits. It must be called exactly once for each
+// successful Take.
 func (s *Counter) Leave(limits ...Limit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

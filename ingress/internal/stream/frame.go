@@ -5,7 +5,8 @@ import (
 )
 
 // AppendFrame appends an event to b as a server-sent event. Live events and the events of stored
-// logs are both encoded by this function, so that their bytes are equal.
+// logs are both encoded by this function, so that their bytes are equal. e.Data must be a JSON
+// object. An id needs no escapes in JSON.
 func AppendFrame(b []byte, runID string, e domain.Event) []byte {
 	// A client that reconnects sends the id of its last event, so that the stream continues after
 	// that event.

@@ -24,7 +24,7 @@ const (
 	readTimeout = 10 * time.Second
 )
 
-// Logs reads event logs.
+// Logs reads event logs. The store implements it.
 type Logs interface {
 	// EventLogs returns one log for each request, in the same order. If a run does not exist, its
 	// log is nil.
@@ -34,16 +34,22 @@ type Logs interface {
 }
 
 // Bus delivers the events of runs. If the subscription of a run has failed, a second call of Follow
-// tries again. A single call of Unfollow ends the subscription.
+// tries again. A single call of Unfollow ends the subscription. Package bus implements it.
 type Bus interface {
+	// Follow subscribes to the events of a run.
 	Follow(runID string) error
+	// Unfollow ends the subscription of a run.
 	Unfollow(runID string)
+	// Flush waits until the server knows all subscriptions.
 	Flush(ctx context.Context) error
+	// Connected reports whether the server is reachable.
 	Connected() bool
+	// Run passes each message to f until ctx ends.
 	Run(ctx context.Context, f func(bus.RunMessage))
 }
 
-// Hub delivers the events of runs to their readers. It is safe for concurrent use while Run runs.
+// Hub delivers the events of runs to their readers. It is safe for concurrent use while Run runs. A
+// process has one.
 type Hub struct {
 	logs    Logs
 	bus     Bus
@@ -62,7 +68,7 @@ func New(logs Logs, b Bus, log zerolog.Logger) *Hub {
 	return h
 }
 
-// Run serves readers until ctx ends.
+// Run serves readers until ctx ends. It is called once. It always returns nil.
 func (h *Hub) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { h.reads.Run(ctx) })
@@ -71,7 +77,8 @@ func (h *Hub) Run(ctx context.Context) error {
 	return nil
 }
 
-// Drain ends all readers except those for which Outlast was called.
+// Drain ends all readers except those for which Outlast was called. Readers that are opened later
+// end as well. It may be called several times.
 func (h *Hub) Drain() {
 	h.drained.Store(true)
 	h.mu.Lock()
@@ -85,7 +92,8 @@ func (h *Hub) Drain() {
 	}
 }
 
-// readLogs reads the logs of one batch in one statement. The batches are formed by h.reads.
+// readLogs reads the logs of one batch in one statement. The batches are formed by h.reads. The
+// error is returned to each reader of the batch.
 func (h *Hub) readLogs(ctx context.Context, reqs []executiondb.EventLogRequest) ([]*executiondb.EventLog, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -112,7 +120,8 @@ func (h *Hub) Follow(runID string) *Reader {
 }
 
 // Open returns a reader of an existing run. The reader returns the events after last. Open returns
-// the errors of [Reader.Start].
+// the errors of [Reader.Start]. If it returns an error, the caller need not close anything. ctx is
+// used only for the first read.
 func (h *Hub) Open(ctx context.Context, org, runID string, last domain.EventID, reserve Reserve) (*Reader, error) {
 	r := h.Follow(runID)
 
@@ -128,7 +137,8 @@ func (h *Hub) Open(ctx context.Context, org, runID string, last domain.EventID, 
 	return r, nil
 }
 
-// receive handles a message from the bus. Only one goroutine calls it.
+// receive handles a message from the bus. Only one goroutine calls it. It must not block, because
+// the messages of all runs pass through it. The readers share the bytes of the message.
 func (h *Hub) receive(m bus.RunMessage) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -137,7 +147,7 @@ func (h *Hub) receive(m bus.RunMessage) {
 	}
 }
 
-// Reads reports whether a run has an open reader.
+// Reads reports whether a run has an open reader. It counts only readers of this process.
 func (h *Hub) Reads(runID string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -162,7 +172,8 @@ func (h *Hub) unfollow(r *Reader) {
 	h.bus.Unfollow(r.runID)
 }
 
-// refusal returns the coded error for a service that is busy, stopping or unreachable.
+// refusal returns the coded error for a service that is busy, stopping or unreachable. All other
+// errors are treated as errors of the database.
 func refusal(err error) error {
 	switch {
 	case errors.Is(err, batch.ErrFull):

@@ -6,10 +6,11 @@ import (
 )
 
 // position is the position of a reader in a run's log, which is after the last event that it has
-// returned.
+// returned. It is used by one goroutine. The zero value is the beginning of the log.
 type position struct{ last domain.EventID }
 
-// logged takes the events of a stored log. It returns the events that are new to the reader.
+// logged takes the events of a stored log. It returns the events that are new to the reader. The
+// position moves to the last of them.
 func (p *position) logged(events []domain.Event) []domain.Event {
 	events = p.fresh(events)
 	if n := len(events); n > 0 {
@@ -20,7 +21,8 @@ func (p *position) logged(events []domain.Event) []domain.Event {
 
 // receive takes a message from the bus. It returns the message's events that are new to the reader.
 // gap is set if earlier events are missing. The caller must then read the log and pass the message
-// again.
+// again. The position moves to the last event that is returned. An error means that the message is
+// malformed.
 func (p *position) receive(message []byte) (events []domain.Event, gap bool, err error) {
 	chunk, err := contract.ParseEventMessage(message)
 	if err != nil {
@@ -52,7 +54,7 @@ func (p *position) receive(message []byte) (events []domain.Event, gap bool, err
 	return events, false, nil
 }
 
-// fresh returns the events after the reader's position, and moves the position to the last of them.
+// fresh returns the events after the reader's position. It does not move the position.
 func (p *position) fresh(events []domain.Event) []domain.Event {
 	for i, e := range events {
 		if e.ID.After(p.last) {

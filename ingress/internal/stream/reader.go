@@ -31,11 +31,13 @@ const (
 // after the last event.
 var ErrDrained = errors.New("the service is stopping")
 
-// Reader reads the log of one run as it grows. Only one goroutine may use it.
+// Reader reads the log of one run as it grows. Only one goroutine may use it. The hub's goroutine
+// uses only the fields below mu.
 type Reader struct {
 	hub   *Hub
 	runID string
-	org   string
+	// Organization of the run; set by Start or Begin.
+	org string
 
 	position position
 	ready    []domain.Event // events that Start has read and Next has not returned yet
@@ -45,8 +47,9 @@ type Reader struct {
 	gap     bool          // whether events before the received messages are missing
 	wait    time.Duration // pause until the next read, during a gap or after a failure
 	lookAt  time.Time     // when to read the log if no event arrives
-	timer   *time.Timer
-	lasts   bool // whether the reader continues although the hub drains
+	// Timer of sleep; nil before the first wait.
+	timer *time.Timer
+	lasts bool // whether the reader continues although the hub drains
 
 	// The fields below are also used by the hub's goroutine.
 	mu sync.Mutex
@@ -58,7 +61,7 @@ type Reader struct {
 }
 
 // hear buffers a message. If message is nil or the buffer is full, the reader reads the log
-// instead.
+// instead. The message is shared by the readers of the run and must not be modified.
 func (r *Reader) hear(message []byte) {
 	r.mu.Lock()
 
@@ -96,6 +99,8 @@ type Reserve func(bytes int) error
 
 // Start reads the log of an organization's run for the first time, after reserving memory for it.
 // It returns the coded error not_found if the run does not exist, and erased if it was erased.
+// reserve is called only for a log of more than rundb.ShortBytes bytes; its error is returned
+// unchanged. Only one of Start and Begin may be called.
 func (r *Reader) Start(ctx context.Context, org string, last domain.EventID, reserve Reserve) error {
 	r.org, r.position.last = org, last
 
@@ -122,7 +127,8 @@ func (r *Reader) Start(ctx context.Context, org string, last domain.EventID, res
 
 // Begin replaces Start for a run that was just accepted. The log begins with events that are
 // derived from run, and further events follow as they arrive. Begin cannot fail. The caller can
-// therefore return the run's id even if the database is unreachable.
+// therefore return the run's id even if the database is unreachable. last is the event after which
+// the client continues.
 func (r *Reader) Begin(run *rundb.StoredRun, last domain.EventID) {
 	r.org, r.position.last = run.OrganizationID, last
 	r.lookAt = time.Now().Add(firstLook)
@@ -142,7 +148,8 @@ func (r *Reader) AtEnd(last domain.EventID) bool {
 	return r.ended && (n == 0 || !r.ready[n-1].ID.After(last))
 }
 
-// Close ends the reader. It may be called several times.
+// Close ends the reader. It may be called several times. It must be called by the goroutine that
+// uses the reader.
 func (r *Reader) Close() {
 	r.hub.unfollow(r)
 	if r.timer != nil {
@@ -157,7 +164,7 @@ func (r *Reader) Outlast() { r.lasts = true }
 // Next returns the events that it has not returned before. If there are none, it waits for events
 // until the given time, and then returns none. After the last event it returns io.EOF. If the log
 // ends before its run, Next returns the coded error with the reason. The events are valid until the
-// next call.
+// next call. The error is that of ctx if ctx ends, and ErrDrained if the hub drains.
 func (r *Reader) Next(ctx context.Context, until time.Time) ([]domain.Event, error) {
 	if events := r.ready; len(events) > 0 {
 		r.ready = nil
@@ -193,7 +200,8 @@ func (r *Reader) Next(ctx context.Context, until time.Time) ([]domain.Event, err
 }
 
 // takeReceived returns the received events that directly follow the reader's position. If there is
-// a gap, it keeps the messages after the gap in the buffer.
+// a gap, it keeps the messages after the gap in the buffer. A message that cannot be decoded causes
+// a read of the log.
 func (r *Reader) takeReceived() []domain.Event {
 	r.mu.Lock()
 	messages := r.receive
@@ -223,7 +231,7 @@ func (r *Reader) takeReceived() []domain.Event {
 	return out
 }
 
-// unread inserts messages at the front of the buffer.
+// unread inserts messages at the front of the buffer. The caller has taken these messages before.
 func (r *Reader) unread(messages [][]byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -242,7 +250,8 @@ func (r *Reader) takeLook() bool {
 	return look
 }
 
-// lookAgain reads the log again during a stream. If that fails, it schedules another read.
+// lookAgain reads the log again during a stream. If that fails, it schedules another read. An error
+// other than unavailable ends the log.
 func (r *Reader) lookAgain(ctx context.Context) []domain.Event {
 	r.takeLook() // clears look before the read, so that a request for a read during this read causes another one
 	events, err := r.read(ctx)
@@ -282,7 +291,8 @@ func (r *Reader) request() executiondb.EventLogRequest {
 	}
 }
 
-// read reads the stored log. It returns the events that are new to the reader.
+// read reads the stored log. It returns the events that are new to the reader. It sets r.ended if
+// the log is complete.
 func (r *Reader) read(ctx context.Context) ([]domain.Event, error) {
 	request := r.request()
 	log, err := r.hub.reads.Do(ctx, request)
@@ -306,7 +316,8 @@ func (r *Reader) read(ctx context.Context) ([]domain.Event, error) {
 	return r.position.logged(events), nil
 }
 
-// gone returns the error that explains why the run's log no longer exists.
+// gone returns the error that explains why the run's log no longer exists. The error is erased or
+// not_found.
 func (r *Reader) gone(ctx context.Context) error {
 	if _, err := r.hub.logs.EventLogBytes(ctx, r.request()); err != nil {
 		return err
@@ -315,7 +326,8 @@ func (r *Reader) gone(ctx context.Context) error {
 }
 
 // sleep waits for a message, for the next read of the log, or for the given time. Thousands of
-// goroutines wait in this function, so their stacks must be small here.
+// goroutines wait in this function, so their stacks must be small here. It returns nil when there
+// is something to do, and also when the time is over.
 func (r *Reader) sleep(ctx context.Context, until time.Time) error {
 	if r.drained() { // this reader was opened after the hub was drained, so it will not be woken
 		return ErrDrained

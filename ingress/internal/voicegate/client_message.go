@@ -11,6 +11,7 @@ import (
 
 const (
 	maxMessage = 1 << 20 // maximum size of a message from the client, in bytes
+	// Maximum capacity of memory that is kept for reuse, in bytes.
 	bufferKept = 64 << 10
 
 	pingRate, pingBurst = 10, 100 // limit on the client's pings per second, because each requires a pong
@@ -27,12 +28,15 @@ var (
 
 // clientMessage is a message from the client, or the reason why no more messages follow.
 type clientMessage struct {
+	// Text of the message; the owner returns it with reader.release.
 	body []byte
-	err  error
+	// ErrTooLarge, errBinary or an error of the connection; nil: body is set.
+	err error
 }
 
 // reader reads messages from the socket. It reads the next message while the owner handles the
-// current one. The owner returns the memory of messages that it has processed.
+// current one. The owner returns the memory of messages that it has processed. Only its own
+// goroutine calls read, and only the owner calls release.
 type reader struct {
 	socket *websocket.Conn
 	free   chan []byte // memory of processed messages, for reuse
@@ -47,7 +51,8 @@ func newReader(now time.Time) *reader {
 // pinged decides whether a ping gets a pong. The library calls it in the reader's goroutine.
 func (r *reader) pinged(context.Context, []byte) bool { return r.pings.take(time.Now()) }
 
-// read delivers messages until the connection ends or over is closed.
+// read delivers messages until the connection ends or over is closed. The last message contains an
+// error, unless over was closed. It reads at most one message ahead.
 func (r *reader) read(to chan<- clientMessage, over <-chan struct{}) {
 	for {
 		body, err := r.message()
@@ -63,7 +68,8 @@ func (r *reader) read(to chan<- clientMessage, over <-chan struct{}) {
 }
 
 // message reads one message. If the message exceeds the limit, message does not read the rest,
-// because the connection will be closed.
+// because the connection will be closed. The error is errTooLarge, errBinary or one of the
+// connection.
 func (r *reader) message() ([]byte, error) {
 	kind, from, err := r.socket.Reader(noDeadline)
 	if err != nil {
@@ -103,7 +109,7 @@ func (r *reader) memory() []byte {
 	}
 }
 
-// release keeps the memory of a message for reuse, unless it is unusually large.
+// release keeps the memory of a message for reuse, unless it is unusually large. It never blocks.
 func (r *reader) release(body []byte) {
 	if cap(body) > bufferKept {
 		return

@@ -25,27 +25,38 @@ const (
 )
 
 // connection is a voice connection. Unless noted otherwise, only the goroutine of serve uses the
-// fields. That goroutine is called the owner.
+// fields. That goroutine is called the owner. serve also starts the goroutines of the parts; they
+// end before it returns.
 type connection struct {
-	gate         *Gate
-	a            Admission
-	began        time.Time
+	gate *Gate
+	// Decisions of the caller of Serve.
+	a Admission
+	// Time at which the request was accepted.
+	began time.Time
+	// State machine of the protocol.
 	conversation *realtime.Conversation
 
-	socket       *websocket.Conn // WebSocket that reads and writes messages on conn
-	conn         net.Conn
-	reader       *reader
-	in           chan clientMessage
-	out          *eventQueue
+	socket *websocket.Conn // WebSocket that reads and writes messages on conn
+	// Hijacked connection; deadlines are set on it, and Close ends all reads and writes.
+	conn net.Conn
+	// Reads the client's messages.
+	reader *reader
+	// Messages from the reader.
+	in chan clientMessage
+	// Events to the client.
+	out *eventQueue
+	// Connection to the voice worker.
 	voiceSession *voiceSession
-	turns        *turns
+	// Runs of the answers.
+	turns *turns
 
 	over    chan struct{} // closed when the owner no longer receives
 	revoked chan struct{} // closed when the caller must no longer use the connection
 	mute    chan struct{} // closed when the client does not respond to a ping
 	stalls  atomic.Int64  // number of times that reading was paused or resumed; an odd number means paused
 
-	hold    *time.Timer // resumes reading from a client that has exceeded its rate
+	hold *time.Timer // resumes reading from a client that has exceeded its rate
+	// Whether reading waits for the timer hold.
 	held    bool
 	look    *time.Timer     // signals the next lookAround
 	drain   <-chan struct{} // closed when the gate begins to drain; then replaced by one that is closed when all connections must end
@@ -54,16 +65,18 @@ type connection struct {
 	appends bucket          // limits the rate of audio events
 
 	announced bool // whether session.created was sent to the client; it is sent when the first worker is connected
-	outcome   *end
-	last      time.Time // latest time passed to the conversation
-	answers   int       // number of answers requested
-	lost      int       // number of voice sessions lost
-	stopped   time.Time // when the worker reported the end of speech; zero after an answer has begun
-	due       string    // id of the newest answer to speech; empty after a part of it was written
-	dueFrom   time.Time // end of the speech that this answer follows
+	// Why the connection ends; nil while it is open.
+	outcome *end
+	last    time.Time // latest time passed to the conversation
+	answers int       // number of answers requested
+	lost    int       // number of voice sessions lost
+	stopped time.Time // when the worker reported the end of speech; zero after an answer has begun
+	due     string    // id of the newest answer to speech; empty after a part of it was written
+	dueFrom time.Time // end of the speech that this answer follows
 }
 
-// serve serves the connection until it ends.
+// serve serves the connection until it ends. It opens a voice session and then handles events until
+// c.outcome is set. It closes the connection also after a panic.
 func (c *connection) serve(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -104,7 +117,8 @@ func (c *connection) prepare() {
 	c.events, c.appends = newBucket(eventRate, eventBurst, c.began), newBucket(appendRate, appendBurst, c.began)
 }
 
-// step waits for one event and handles it. Only the owner calls it.
+// step waits for one event and handles it. Only the owner calls it. Several events may be ready;
+// their order is then random. It may set c.outcome.
 func (c *connection) step(ctx context.Context) {
 	select {
 	case m := <-c.readable():
@@ -137,7 +151,8 @@ func (c *connection) step(ctx context.Context) {
 }
 
 // readable returns the channel of the client's messages. It returns nil while the gate must not
-// read from the client, for example before the first worker is connected.
+// read from the client, for example before the first worker is connected. Other events are handled
+// meanwhile.
 func (c *connection) readable() <-chan clientMessage {
 	// Whenever reading is paused or resumed, stalls changes. This lets ping distinguish a pause
 	// from a client that does not respond.
@@ -151,7 +166,7 @@ func (c *connection) readable() <-chan clientMessage {
 	return c.in
 }
 
-// hear handles a message from the client.
+// hear handles a message from the client. An error of the reader ends the connection.
 func (c *connection) hear(m clientMessage) {
 	if m.err != nil {
 		c.end(endFor(m.err))
@@ -177,7 +192,8 @@ func (c *connection) hear(m clientMessage) {
 	c.apply(effects)
 }
 
-// worker handles a frame from the worker, or the end of its session.
+// worker handles a frame from the worker, or the end of its session. ok is false if the worker was
+// lost. A worker that stops sends VoiceLeaving first.
 func (c *connection) worker(ctx context.Context, frame contract.VoiceFrame[contract.VoiceReport], ok bool) {
 	now := c.now()
 	switch {
@@ -196,7 +212,8 @@ func (c *connection) worker(ctx context.Context, frame contract.VoiceFrame[contr
 	}
 }
 
-// turn handles a change of a turn's run.
+// turn handles a change of a turn's run. Run events follow the report that the run has begun. The
+// sender gets a signal when the events are no longer used.
 func (c *connection) turn(n news) {
 	now := c.now()
 	switch {
@@ -215,7 +232,9 @@ func (c *connection) turn(n news) {
 	}
 }
 
-// apply performs the effects that the conversation returns.
+// apply performs the effects that the conversation returns. The order matters: it is that of
+// realtime.Effects. A client whose queue is full is disconnected. It calls no method of the
+// conversation.
 func (c *connection) apply(effects realtime.Effects) {
 	// Drop queued audio before queueing new events, because the new events may contain audio that
 	// must be sent.
@@ -245,14 +264,16 @@ func (c *connection) apply(effects realtime.Effects) {
 }
 
 // now returns the current time. It first reports to the conversation which audio was written,
-// because the playback position depends on that.
+// because the playback position depends on that. The result never decreases, as the conversation
+// requires.
 func (c *connection) now() time.Time {
 	c.reportWritten()
 	c.last = time.Now()
 	return c.last
 }
 
-// reportWritten reports to the conversation which audio was written.
+// reportWritten reports to the conversation which audio was written. It also measures the time
+// between the end of speech and the first audio of the answer.
 func (c *connection) reportWritten() {
 	for _, s := range c.out.takeWritten() {
 		if c.due != "" && s.answer == c.due {
@@ -267,6 +288,7 @@ func (c *connection) reportWritten() {
 }
 
 // openLine starts to open a voice session: the first one of the connection, or a replacement.
+// within is the timeout of the attempt. The result arrives on the channel opened.
 func (c *connection) openLine(ctx context.Context, within time.Duration) {
 	if err := c.voiceSession.open(ctx, c.conversation.Resume(), within); err != nil {
 		c.gate.deps.Log.Error().Err(err).Msg("cannot encode a voice session")
@@ -274,7 +296,8 @@ func (c *connection) openLine(ctx context.Context, within time.Duration) {
 	}
 }
 
-// reopen replaces a voice session that was lost, or whose worker is stopping.
+// reopen replaces a voice session that was lost, or whose worker is stopping. After too many losses
+// the connection ends. The conversation and the client notice only a delay.
 func (c *connection) reopen(ctx context.Context, now time.Time, leaving bool) {
 	// A worker announces that it stops, so the end of its session does not count as a loss.
 	c.voiceSession.leave()
@@ -289,7 +312,8 @@ func (c *connection) reopen(ctx context.Context, now time.Time, leaving bool) {
 	c.openLine(ctx, c.gate.times.reopen)
 }
 
-// opened handles the result of an attempt to open a voice session.
+// opened handles the result of an attempt to open a voice session. The client gets session.created
+// after the first session has opened. Without a worker the connection ends.
 func (c *connection) opened(came openResult) {
 	if came.err != nil {
 		c.gate.deps.Log.Warn().Err(came.err).Str("session_id", c.a.Conversation.SessionID).Msg("cannot open a voice session")
@@ -304,7 +328,8 @@ func (c *connection) opened(came openResult) {
 	}
 }
 
-// leave is called when the gate begins to drain, and again when the time for draining ends.
+// leave is called when the gate begins to drain, and again when the time for draining ends. The
+// first call lets the answer in progress finish. The second one ends the connection.
 func (c *connection) leave() {
 	if c.leaving {
 		c.end(endDrain)
@@ -314,7 +339,8 @@ func (c *connection) leave() {
 	c.look.Reset(0)
 }
 
-// lookAround ends a connection that is idle or has reached its maximum duration.
+// lookAround ends a connection that is idle or has reached its maximum duration. It also ends a
+// connection without activity while the gate drains. It schedules the next check.
 func (c *connection) lookAround() {
 	// The next check is scheduled for the earliest time at which its result can change.
 	now := c.now()

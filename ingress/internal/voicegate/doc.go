@@ -14,5 +14,7 @@
 // events.
 //
 // If a voice session is lost, the gate opens another one with the state that the conversation
-// provides. The client's audio is kept in the meantime and sent afterwards.
+// provides. The client's audio is kept in the meantime and sent afterwards. Package httpapi/voice
+// authenticates the client and calls [Gate.Serve]. Package ingress creates the gate of a process
+// and drains it. The gate stores runs and playback positions only through [Runs].
 package voicegate

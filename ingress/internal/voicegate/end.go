@@ -17,13 +17,16 @@ import (
 // end describes how a connection ends. It contains the reason for metrics and logs, the last error
 // event, and the close frame.
 type end struct {
+	// Label of the metric, and field of the log.
 	reason        string
 	code, message string // code and message of the error event; "": no event
-	how           realtime.Close
-	alone         bool // whether queued events are dropped, because sending them takes too long or is not allowed
+	// Close frame; code 0: the client has disconnected and gets none.
+	how   realtime.Close
+	alone bool // whether queued events are dropped, because sending them takes too long or is not allowed
 }
 
-// closing returns a close frame. A close frame has room for 123 bytes of reason.
+// closing returns a close frame. A close frame has room for 123 bytes of reason. The reasons are
+// constants and short enough.
 func closing(code websocket.StatusCode, reason string) realtime.Close {
 	return realtime.Close{Code: int(code), Reason: reason}
 }
@@ -80,7 +83,8 @@ var (
 	}
 )
 
-// endFor returns how a connection ends if reading from the client has failed with this error.
+// endFor returns how a connection ends if reading from the client has failed with this error. A
+// close frame of the client is no error. An unknown error counts as an invalid frame.
 func endFor(err error) end {
 	switch {
 	case errors.Is(err, errTooLarge):
@@ -98,7 +102,8 @@ func endFor(err error) end {
 	return endProtocol
 }
 
-// end records why the connection ends. Only the first call has an effect.
+// end records why the connection ends. Only the first call has an effect. The loop of serve ends
+// after the current event. It sends nothing itself.
 func (c *connection) end(why end) {
 	if c.outcome == nil {
 		c.outcome = &why
@@ -107,7 +112,8 @@ func (c *connection) end(why end) {
 
 // close sends the reason to the client, closes the connection, and releases the voice session and
 // the turns. It stores how much of an unfinished answer was played. The run of that answer
-// continues, as it does whenever a client of a voice connection disconnects.
+// continues, as it does whenever a client of a voice connection disconnects. Only the owner calls
+// it, at the end of serve.
 func (c *connection) close() {
 	// Everything that can produce events is closed before the last event is queued, so that no
 	// event follows it.
@@ -135,6 +141,7 @@ func (c *connection) close() {
 }
 
 // lastWords stores how much of the answers was played, and returns the last events for the client.
+// After a panic it returns no events and stores nothing.
 func (c *connection) lastWords() (end, []realtime.Event) {
 	if c.outcome == nil { // the owner has panicked, so the conversation may be inconsistent and is not used
 		c.end(end{reason: "failed", how: closing(websocket.StatusInternalError, "")})
@@ -152,7 +159,8 @@ func (c *connection) lastWords() (end, []realtime.Event) {
 }
 
 // ping periodically checks that the client responds. The client's response is not read while
-// reading is paused.
+// reading is paused. A client that does not respond within times.pong ends the connection. It ends
+// with the connection or when it closes c.mute.
 func (c *connection) ping(ctx context.Context) {
 	tick := time.NewTicker(c.gate.times.ping)
 	defer tick.Stop()
@@ -178,7 +186,9 @@ func (c *connection) ping(ctx context.Context) {
 }
 
 // watchPermit periodically checks whether the caller may still use the connection. It runs in a
-// goroutine of its own, because a check may be slow.
+// goroutine of its own, because a check may be slow. The interval is between shortestLook and
+// times.permit. It does nothing if the admission has no such check. It ends when it closes
+// c.revoked.
 func (c *connection) watchPermit() {
 	if c.a.Holds == nil || c.a.Look == nil {
 		return
@@ -211,8 +221,8 @@ func (c *connection) report() {
 		Dur("took_ms", time.Since(c.began)).Int("answers", c.answers).Int("lines_lost", c.lost).Msg("voice connection")
 }
 
-// coded returns the error that the client sees. An error without a code becomes internal, without
-// details.
+// coded returns the error that the client sees. An error without a code becomes unavailable,
+// without details.
 func coded(err error) *apierr.Error {
 	if known, ok := errors.AsType[*apierr.Error](err); ok {
 		return known

@@ -18,15 +18,19 @@ import (
 const maxQueue = 1 << 20
 
 // sent is audio of an answer that was written to the socket. In the last entry of a list, the write
-// may still be in progress.
+// may still be in progress. The owner passes it to the conversation, which computes the playback
+// position.
 type sent struct {
-	answer  string
+	// Number of samples in one event.
+	answer string
+	// Time at which the write began.
 	samples int64
 	at      time.Time
 }
 
 // eventQueue is a bounded queue of events for the client. One goroutine writes the queue to the
-// socket.
+// socket. Its methods are safe for concurrent use, but write is called only once. Its size is
+// limited to maxQueue, plus the events of the last push.
 type eventQueue struct {
 	mu        sync.Mutex
 	queue     []realtime.Event
@@ -44,8 +48,8 @@ func newOutgoing() *eventQueue {
 	return &eventQueue{wake: make(chan struct{}, 1), announced: make(chan struct{}, 1), done: make(chan struct{})}
 }
 
-// push queues events. It returns false if the queue was already full, because the client does not
-// read its events.
+// push queues events. It returns false if the queue then has more than maxQueue bytes, because the
+// client does not read its events.
 func (o *eventQueue) push(events []realtime.Event) bool {
 	if len(events) == 0 {
 		return true
@@ -66,7 +70,8 @@ func (o *eventQueue) push(events []realtime.Event) bool {
 	return o.bytes <= maxQueue
 }
 
-// drop removes the queued audio of the given answers, so that it is not sent.
+// drop removes the queued audio of the given answers, so that it is not sent. Other events keep
+// their order. Audio that is being written cannot be dropped.
 func (o *eventQueue) drop(answers []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -80,7 +85,8 @@ func (o *eventQueue) drop(answers []string) {
 }
 
 // finish queues the last events. The connection is closed after the queue is written. If alone is
-// set, finish drops all events queued before. No event may be queued after finish.
+// set, finish drops all events queued before. No event may be queued after finish. A later push is
+// ignored.
 func (o *eventQueue) finish(words []realtime.Event, alone bool, how realtime.Close) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -92,7 +98,8 @@ func (o *eventQueue) finish(words []realtime.Event, alone bool, how realtime.Clo
 	rouse(o.wake)
 }
 
-// takeWritten returns the audio that was written since the last call.
+// takeWritten returns the audio that was written since the last call. The order is that of the
+// writes. It returns nil if there is none.
 func (o *eventQueue) takeWritten() []sent {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -102,7 +109,8 @@ func (o *eventQueue) takeWritten() []sent {
 }
 
 // next returns the first event of the queue. If the queue is empty, it returns how to close the
-// connection, or nil if the connection must not be closed yet.
+// connection, or nil if the connection must not be closed yet. The event is removed. some is false
+// if the queue is empty.
 func (o *eventQueue) next() (event realtime.Event, some bool, how *realtime.Close) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -116,7 +124,8 @@ func (o *eventQueue) next() (event realtime.Event, some bool, how *realtime.Clos
 	return event, true, nil
 }
 
-// writes records that the audio of an event is being written.
+// writes records that the audio of an event is being written. The owner is signalled and reads the
+// record with takeWritten.
 func (o *eventQueue) writes(e realtime.Event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -125,7 +134,8 @@ func (o *eventQueue) writes(e realtime.Event) {
 }
 
 // write writes the queue until the connection is closed, or until the client does not accept an
-// event in time.
+// event in time. It is called once, in a goroutine of its own. It closes the channel done when it
+// returns. within is the timeout of one event.
 func (o *eventQueue) write(socket *websocket.Conn, conn net.Conn, within time.Duration) {
 	defer close(o.done)
 	for {
@@ -152,7 +162,7 @@ func (o *eventQueue) write(socket *websocket.Conn, conn net.Conn, within time.Du
 
 // send writes one event. It sets a deadline on the connection, which is cheaper than a context. It
 // removes the deadline afterwards, because the deadline must not apply to frames that the library
-// itself sends.
+// itself sends. The error wraps os.ErrDeadlineExceeded if the client does not read in time.
 func send(socket *websocket.Conn, conn net.Conn, body []byte, within time.Duration) error {
 	_ = conn.SetWriteDeadline(time.Now().Add(within))
 	err := socket.Write(noDeadline, websocket.MessageText, body)
@@ -160,7 +170,8 @@ func send(socket *websocket.Conn, conn net.Conn, body []byte, within time.Durati
 	return err
 }
 
-// rouse sends a signal on a channel of capacity 1. It never blocks.
+// rouse sends a signal on a channel of capacity 1. It never blocks. The receiver must then check
+// its whole state, because several signals may become one.
 func rouse(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:

@@ -17,22 +17,29 @@ import (
 	"parley/shared/domain"
 )
 
-// Runs is the interface through which a connection starts the runs of its turns.
+// Runs is the interface through which a connection starts the runs of its turns. Package
+// httpapi/voice implements it for one client. Each call may take as long as its context allows.
+// Errors that the client may see are *apierr.Error.
 type Runs interface {
+	// Begin starts a run and returns it; the caller must close it.
 	Begin(ctx context.Context, turn realtime.Turn) (Run, error)
+	// Cancel cancels a run; a run that has finished is no error.
 	Cancel(ctx context.Context, runID string) error
+	// SavePlayback stores how much of an answer was played.
 	SavePlayback(ctx context.Context, runID string, heard domain.Playback) error
 }
 
 // Run is a run that is being followed. Its method Next works like that of stream.Reader: the events
-// are valid until the next call, and after the last event it returns io.EOF.
+// are valid until the next call, and after the last event it returns io.EOF. Close must be called
+// once, after the last call of Next.
 type Run interface {
 	ID() string
 	Next(ctx context.Context, until time.Time) ([]domain.Event, error)
 	Close()
 }
 
-// Sessions is the interface through which a connection opens sessions with voice workers.
+// Sessions is the interface through which a connection opens sessions with voice workers. Package
+// bus implements it. The caller closes the session.
 type Sessions interface {
 	Open(ctx context.Context, capability string, body []byte) (*bus.VoiceSession, error)
 }
@@ -42,22 +49,28 @@ type Signer interface {
 	Sign(claims, body []byte) string
 }
 
-// Admission contains what the caller of Serve has decided about a connection.
+// Admission contains what the caller of Serve has decided about a connection. It is used for one
+// connection. If Holds or Look is nil, the permission is not checked again.
 type Admission struct {
+	// Settings for the conversation; the gate sets Expires.
 	Conversation realtime.Settings
+	// ID of the organization.
 	Organization string
-	Runs         Runs
-	Holds        func(now time.Time) bool        // reports whether the caller may still use the connection; may be slow
-	Look         func(until time.Time) time.Time // returns when Holds must be called next, at the latest at the time until
+	// Starts the runs of this client.
+	Runs  Runs
+	Holds func(now time.Time) bool        // reports whether the caller may still use the connection; may be slow
+	Look  func(until time.Time) time.Time // returns when Holds must be called next, at the latest at the time until
 }
 
-// Config contains the limits of a connection. Zero means no limit.
+// Config contains the limits of a connection. Zero means no limit. The gate uses the same values
+// for all connections.
 type Config struct {
+	// Maximum duration of a connection.
 	MaxDuration time.Duration
 	IdleTimeout time.Duration // maximum time without speech, without a response and without an event other than audio
 }
 
-// Deps are the dependencies of a gate. Metrics may be nil.
+// Deps are the dependencies of a gate. Metrics may be nil. The gate closes none of them.
 type Deps struct {
 	Sessions Sessions
 	Signer   Signer
@@ -84,7 +97,8 @@ func usual() times {
 	}
 }
 
-// Gate serves voice connections.
+// Gate serves voice connections. It is safe for concurrent use. A process has one. The connections
+// are counted, because Drain waits for them.
 type Gate struct {
 	cfg     Config
 	deps    Deps
@@ -98,7 +112,8 @@ type Gate struct {
 	empty    chan struct{} // closed when the gate drains and no connection is left
 }
 
-// New returns a gate. It returns an error only if its metrics cannot be registered.
+// New returns a gate. It returns an error only if its metrics cannot be registered. It starts no
+// goroutine.
 func New(cfg Config, deps Deps) (*Gate, error) {
 	m, err := newMetrics(deps.Metrics)
 	if err != nil {
@@ -112,7 +127,8 @@ func New(cfg Config, deps Deps) (*Gate, error) {
 
 // Drain rejects new connections and ends the open ones. Connections without speech or an answer in
 // progress end immediately, and others after the answer. When ctx ends, all remaining connections
-// end. Drain returns when all connections have ended, or when closing them takes too long.
+// end. Drain returns when all connections have ended, or when closing them takes too long. It may
+// be called several times. The gate cannot be used afterwards.
 func (g *Gate) Drain(ctx context.Context) {
 	// The first call begins to drain. Every call waits.
 	g.mu.Lock()
@@ -145,7 +161,8 @@ func (g *Gate) Drain(ctx context.Context) {
 	}
 }
 
-// enter counts a new connection. It returns false if the gate drains.
+// enter counts a new connection. It returns false if the gate drains. Every successful call needs a
+// call of leave.
 func (g *Gate) enter() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -176,7 +193,10 @@ func (g *Gate) leave() {
 
 // Serve upgrades the request to a voice connection and serves the connection. It returns when the
 // connection has ended. If it returns an error, the error is coded and nothing was written to the
-// response.
+// response. The caller has authenticated the client and checked the origin. The connection outlives
+// the context of the request, and ends with Drain, with the client, or by a limit of the
+// configuration. An error that Accept finds in the request is already sent, so the result is then
+// nil.
 func (g *Gate) Serve(w http.ResponseWriter, r *http.Request, a Admission) error {
 	if !g.enter() {
 		err := apierr.New(apierr.Unavailable, "the service is stopping; try again")

@@ -23,14 +23,16 @@ const (
 
 // hijacked is a response that keeps a reference to its connection after Hijack. The gate needs it
 // to close the connection immediately: the WebSocket library first performs a handshake with the
-// client, which may be slow, and net/http has removed the connection's deadlines.
+// client, which may be slow, and net/http has removed the connection's deadlines. It is used for
+// one request.
 type hijacked struct {
 	http.ResponseWriter
 
+	// Connection after Hijack; nil before.
 	conn *throttled
 }
 
-// Unwrap returns the wrapped response.
+// Unwrap returns the wrapped response. http.ResponseController uses it.
 func (h *hijacked) Unwrap() http.ResponseWriter { return h.ResponseWriter }
 
 // WriteHeaderNow sends the status immediately, if the wrapped response would otherwise delay it.
@@ -40,7 +42,8 @@ func (h *hijacked) WriteHeaderNow() {
 	}
 }
 
-// Hijack takes over the connection, limits its read rate and keeps a reference to it.
+// Hijack takes over the connection, limits its read rate and keeps a reference to it. http.Server
+// does not use the connection any more.
 func (h *hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buffered, err := http.NewResponseController(h.ResponseWriter).Hijack()
 	if err != nil {
@@ -53,16 +56,20 @@ func (h *hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return h.conn, buffered, nil
 }
 
-// throttled is a connection with a limited read rate. Only one goroutine at a time may read from it.
+// throttled is a connection with a limited read rate. Only one goroutine at a time may read from
+// it. Writes are not limited.
 type throttled struct {
 	net.Conn
 
-	bytes  bucket
+	// Limit of the bytes that were read.
+	bytes bucket
+	// Allows several calls of Close.
 	once   sync.Once
 	closed chan struct{} // closed by Close, to end a wait of Read
 }
 
-// Read reads and then waits until the rate limit permits the bytes that it has read.
+// Read reads and then waits until the rate limit permits the bytes that it has read. A read larger
+// than the burst also succeeds, but the next one waits longer.
 func (t *throttled) Read(p []byte) (int, error) {
 	// The number of bytes is known only after the read, so the limit delays the return and thereby
 	// the next read.
@@ -78,7 +85,8 @@ func (t *throttled) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close closes the connection and ends a wait of Read.
+// Close closes the connection and ends a wait of Read. It may be called several times and by any
+// goroutine.
 func (t *throttled) Close() error {
 	t.once.Do(func() { close(t.closed) })
 	return t.Conn.Close()

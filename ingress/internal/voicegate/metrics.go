@@ -2,12 +2,17 @@ package voicegate
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// metrics are the metrics of the gate. They also work if they are not registered.
+// metrics are the metrics of the gate. They also work if they are not registered. Labels contain
+// only the reason of an end, so their number is constant.
 type metrics struct {
-	open   prometheus.Gauge
+	// Open connections.
+	open prometheus.Gauge
+	// Closed connections, by reason.
 	closed *prometheus.CounterVec
-	lost   prometheus.Counter
-	turn   prometheus.Histogram
+	// Voice sessions that were lost.
+	lost prometheus.Counter
+	// Seconds from the end of speech to the first audio.
+	turn prometheus.Histogram
 }
 
 // newMetrics creates the metrics and registers them. It does not register them if registry is nil.

@@ -25,33 +25,42 @@ const followFor = time.Minute // maximum duration of one wait for a run's events
 var savePauses = []time.Duration{200 * time.Millisecond, time.Second, 3 * time.Second}
 
 // news reports a change of a turn's run. Its events belong to the reader of the run, so the
-// receiver must signal that it no longer uses them.
+// receiver must signal that it no longer uses them. Exactly one of runID, err, events and cut is
+// set.
 type news struct {
+	// Name of the answer.
 	answer string
 	runID  string // id of the run that was started
 	err    error  // why the run was refused
+	// Events of the run, in order.
 	events []domain.Event
 	cut    bool // whether the stream of events was lost
-	done   chan<- struct{}
+	// Gets a value when the owner has handled the news; nil: no one waits.
+	done chan<- struct{}
 }
 
 // turns performs the actions of a connection on runs (jobs), one after another. It also follows the
-// runs that it has started.
+// runs that it has started. work runs in one goroutine, which performs the jobs. Each followed run
+// has a goroutine of its own.
 type turns struct {
+	// Interface to the client's runs.
 	runs Runs
 	log  zerolog.Logger
 	may  time.Duration // maximum duration of a job
+	// News for the owner.
 	news chan news
 	did  chan struct{}   // signals that a job is done
 	over <-chan struct{} // closed when the owner no longer receives news
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// Jobs in order, without the current one.
 	jobs    []func(context.Context)
-	closed  bool          // whether no further jobs are accepted
-	more    chan struct{} // signals a new job; closed when no further jobs follow
+	closed  bool          // whether no further jobs follow
+	more    chan struct{} // signals a new job, or that the queue was closed
 	pending int           // number of jobs that are not done, including the current one
 
 	following map[string]context.CancelFunc // functions that stop following a run, by answer; used only by the goroutine of the jobs
+	// Goroutines that follow runs.
 	followers sync.WaitGroup
 }
 
@@ -64,24 +73,27 @@ func newTurns(runs Runs, log zerolog.Logger, may time.Duration, over <-chan stru
 	}
 }
 
-// waiting returns the number of jobs that are not done.
+// waiting returns the number of jobs that are not done. The owner pauses reading from the client
+// while the number is large.
 func (t *turns) waiting() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.pending
 }
 
-// begin queues a job that starts the run of a turn.
+// begin queues a job that starts the run of a turn. It returns at once; the result arrives as news.
 func (t *turns) begin(turn realtime.Turn) {
 	t.add(func(ctx context.Context) { t.start(ctx, turn) })
 }
 
-// end queues a job that ends a turn. The job runs after the one that starts the turn's run.
+// end queues a job that ends a turn. The job runs after the one that starts the turn's run. Its
+// errors are only logged, because the client can do nothing about them.
 func (t *turns) end(ended realtime.Ended) {
 	t.add(func(ctx context.Context) { t.finalize(ctx, ended) })
 }
 
-// add queues a job. It never blocks.
+// add queues a job. It never blocks. The queue is limited by the owner, which stops reading from
+// the client.
 func (t *turns) add(job func(context.Context)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -90,7 +102,8 @@ func (t *turns) add(job func(context.Context)) {
 	rouse(t.more)
 }
 
-// close prevents further jobs from being queued. Jobs that are already queued are still performed.
+// close makes the method work return as soon as the queue is empty. Jobs that are already queued
+// are still performed. No job may be added afterwards.
 func (t *turns) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -99,7 +112,7 @@ func (t *turns) close() {
 }
 
 // next takes the first job of the queue. closed is true if the queue is empty and no further jobs
-// are accepted.
+// follow.
 func (t *turns) next() (job func(context.Context), closed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -112,7 +125,9 @@ func (t *turns) next() (job func(context.Context), closed bool) {
 	return job, false
 }
 
-// work performs jobs until the queue is closed and empty. It then stops following runs.
+// work performs jobs until the queue is closed and empty. It then stops following runs. It is
+// called once. ctx is the context of the jobs; after its end, jobs fail quickly. It returns when no
+// goroutine of the queue is left.
 func (t *turns) work(ctx context.Context) {
 	defer t.followers.Wait()
 	defer func() {
@@ -138,7 +153,7 @@ func (t *turns) work(ctx context.Context) {
 }
 
 // safely calls do and converts a panic to an error, because a panic would end the process with all
-// its connections.
+// its connections. The error is then errPanic.
 func (t *turns) safely(do func() error) (err error) {
 	defer t.contain(&err)
 	return do()
@@ -155,7 +170,8 @@ func (t *turns) contain(err *error) {
 }
 
 // start starts the run of a turn and begins to follow it. It reports the id of the run to the
-// owner, or the error if the run was refused.
+// owner, or the error if the run was refused. The run continues if the connection has ended in the
+// meantime.
 func (t *turns) start(ctx context.Context, turn realtime.Turn) {
 	// Jobs run one after another, so a job that never ends would delay all later jobs and the end
 	// of the connection.
@@ -180,7 +196,8 @@ func (t *turns) start(ctx context.Context, turn realtime.Turn) {
 }
 
 // follow reports the events of a run to the owner until the run ends or its events are no longer
-// needed.
+// needed. It closes the run. An unexpected end of the events is reported with cut. A run whose
+// events end normally is reported with cut as well, which has then no effect.
 func (t *turns) follow(ctx context.Context, answer string, run Run) {
 	defer run.Close()
 	done := make(chan struct{}, 1)
@@ -206,7 +223,8 @@ func (t *turns) follow(ctx context.Context, answer string, run Run) {
 }
 
 // finalize cancels the run of a turn and stores how much of its answer was played. It may be called
-// after the connection has ended.
+// after the connection has ended. It stops following the run first, so the owner gets no further
+// events of it. It logs errors and returns none. Each action is attempted even if the other fails.
 func (t *turns) finalize(ctx context.Context, ended realtime.Ended) {
 	if stop := t.following[ended.Answer]; stop != nil {
 		stop()
@@ -228,7 +246,8 @@ func (t *turns) finalize(ctx context.Context, ended realtime.Ended) {
 }
 
 // save stores how much of an answer was played. It retries while the database is unreachable,
-// because the value is stored nowhere else. It does not retry if the database rejects the value.
+// because the value is stored nowhere else. It does not retry if the database rejects the value. It
+// makes at most four attempts. The wait ends with ctx.
 func (t *turns) save(ctx context.Context, runID string, heard domain.Playback) error {
 	for _, pause := range savePauses {
 		err := t.safely(func() error { return t.runs.SavePlayback(ctx, runID, heard) })
@@ -247,7 +266,7 @@ func (t *turns) save(ctx context.Context, runID string, heard domain.Playback) e
 }
 
 // transient reports whether a retry may succeed. A panic is not transient, because it would happen
-// again.
+// again. Errors of the database are transient.
 func transient(err error) bool {
 	switch apierr.CodeFor(err) {
 	case apierr.Internal, apierr.Unavailable, apierr.Overloaded: // an error without a code is treated as internal
@@ -257,7 +276,8 @@ func transient(err error) bool {
 	}
 }
 
-// send sends news to the owner. It returns false if the owner no longer receives any.
+// send sends news to the owner. It returns false if the owner no longer receives any. It blocks
+// while the owner is busy.
 func (t *turns) send(n news) bool {
 	select {
 	case t.news <- n:
@@ -268,6 +288,8 @@ func (t *turns) send(n news) bool {
 }
 
 // sendAndWait sends news of a followed run to the owner, and waits until the owner has handled it.
+// It returns false if the owner no longer receives news, or if ctx has ended before the news was
+// sent.
 func (t *turns) sendAndWait(ctx context.Context, n news, done <-chan struct{}) bool {
 	select {
 	case t.news <- n:

@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	maxLosses = 5 // maximum number of losses within lossesIn; if there are more, the connection probably causes them
-	lossesIn  = 30 * time.Second
+	maxLosses = 5 // number of losses within lossesIn that ends the connection, because the connection probably causes them
+	// Time within which losses are counted.
+	lossesIn = 30 * time.Second
 
 	// These constants limit the data that was sent but may not have been processed by the worker. A
 	// worker with more unprocessed data would end the voice session. The limits matter after the
@@ -26,44 +27,51 @@ const (
 	queueKept = 64 // number of queued steps for which capacity is kept when the queue is empty
 )
 
-// openResult is the result of an attempt to open a voice session.
+// openResult is the result of an attempt to open a voice session. Exactly one field is set.
 type openResult struct {
 	voiceSession *bus.VoiceSession
 	err          error
 }
 
 // voiceSession is the voice session of a connection, which may be served by several workers one
-// after another. Only the owner of the connection uses it.
+// after another. Only the owner of the connection uses it. The owner opens it again with the state
+// of the conversation after each loss.
 type voiceSession struct {
 	sessions Sessions
 	signer   Signer
-	org      string
-	name     string // name of the session for all workers; a worker ends its session when another takes over the name
-	opened   chan openResult
-	stop     context.CancelFunc // cancels the attempt to open a session; nil if none is in progress
+	// ID of the organization.
+	org  string
+	name string // name of the session for all workers; a worker ends its session when another takes over the name
+	// Gets the result of the attempt to open a session.
+	opened chan openResult
+	stop   context.CancelFunc // cancels the attempt to open a session; nil if none is in progress
 
-	at     *bus.VoiceSession // the open session; nil if there is none
+	at *bus.VoiceSession // the open session; nil if there is none
+	// Frames from the worker; nil without a session, closed after a loss.
 	frames <-chan contract.VoiceFrame[contract.VoiceReport]
 	queue  []step  // data for the worker that is not sent yet
 	ahead  []int64 // end positions of the frames that were sent and that the worker has not processed
 	heard  int64   // number of samples that the worker has processed
+	// Times of the last losses, the oldest first.
 	losses []time.Time
 }
 
-// step is one piece of audio or one command for the worker.
+// step is one piece of audio or one command for the worker. Audio is used if command is nil.
 type step struct {
 	audio   contract.VoiceAudio
 	command *contract.VoiceCommand
 }
 
 // newVoiceSession returns a session that is not open. The caller must call open before it sends
-// anything.
+// anything. Its name is random, so no other connection can take it over.
 func newVoiceSession(sessions Sessions, signer Signer, org string) *voiceSession {
 	return &voiceSession{sessions: sessions, signer: signer, org: org, name: rand.Text(), opened: make(chan openResult, 1)}
 }
 
 // open starts to open a session with the state in from. Audio and commands that are sent afterwards
-// follow this state.
+// follow this state. within is the timeout of the attempt. Only one attempt may be in progress. The
+// result arrives on the channel opened, and the owner passes it to up or failed. The error says
+// that the state has no JSON form.
 func (l *voiceSession) open(ctx context.Context, from realtime.Resumption, within time.Duration) error {
 	from.Open.Line, from.Open.OrganizationID = l.name, l.org
 	body, err := json.Marshal(from.Open)
@@ -96,7 +104,7 @@ func (l *voiceSession) failed() {
 }
 
 // up begins to use a session that was opened, and sends the audio and commands with which it
-// begins.
+// begins. The timeout of the attempt no longer applies.
 func (l *voiceSession) up(came openResult) {
 	l.stop()
 	l.stop = nil
@@ -105,7 +113,7 @@ func (l *voiceSession) up(came openResult) {
 }
 
 // send sends audio and commands to the worker. If that is not possible now, it queues them for this
-// worker or the next one.
+// worker or the next one. The data is not copied, so it must not change.
 func (l *voiceSession) send(audio []contract.VoiceAudio, commands []contract.VoiceCommand) {
 	if l.at == nil && l.stop == nil {
 		return // the state with which the next session begins will contain this data
@@ -120,7 +128,7 @@ func (l *voiceSession) send(audio []contract.VoiceAudio, commands []contract.Voi
 }
 
 // listened records the position up to which the worker has processed the audio. More audio may be
-// sent then.
+// sent then. Positions never decrease.
 func (l *voiceSession) listened(heard int64) {
 	l.heard = max(l.heard, heard)
 
@@ -134,7 +142,8 @@ func (l *voiceSession) listened(heard int64) {
 }
 
 // pump sends as much of the queue as the limits allow. If sending fails, the session is lost, and
-// the channel of its frames is closed.
+// the channel of its frames is closed. Audio and commands keep their order. Commands do not count
+// towards the limits, but wait behind audio.
 func (l *voiceSession) pump() {
 	n := 0
 	for l.at != nil && n < len(l.queue) && !l.full() {
@@ -158,7 +167,8 @@ func (l *voiceSession) full() bool {
 	return n >= aheadFrames || n > 0 && l.ahead[n-1]-l.heard >= aheadSamples
 }
 
-// leave ends the session.
+// leave ends the session. An attempt to open a session continues. Queued data is kept until the
+// next open.
 func (l *voiceSession) leave() {
 	if l.at != nil {
 		l.at.Close()
@@ -167,7 +177,7 @@ func (l *voiceSession) leave() {
 }
 
 // tooOften counts a lost session. It reports whether too many sessions were lost, so that no other
-// one is opened.
+// one is opened. Only the last maxLosses losses count.
 func (l *voiceSession) tooOften(now time.Time) bool {
 	l.losses = append(l.losses, now)
 	if len(l.losses) > maxLosses {
@@ -176,7 +186,8 @@ func (l *voiceSession) tooOften(now time.Time) bool {
 	return len(l.losses) == maxLosses && now.Sub(l.losses[0]) < lossesIn
 }
 
-// close ends the session and prevents another from being opened.
+// close ends the session and prevents another from being opened. It waits for an attempt in
+// progress, which it cancels. The session cannot be used afterwards.
 func (l *voiceSession) close() {
 	l.leave()
 	if l.stop == nil {

@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	maxID    = 200 // maximum length of a delivery's id, in characters; the id of a redelivery is a few characters longer
+	maxID = 200 // maximum length of a delivery's id, in characters; the id of a redelivery is a few characters longer
+	// Maximum length of the name of an event, in characters.
 	maxEvent = 200
 	formForm = "application/x-www-form-urlencoded"
 	// maxFormFields is the maximum number of fields of a form.
@@ -29,13 +30,16 @@ const (
 
 // Event is a verified delivery with its id, its event name and its payload.
 type Event struct {
+	// ID of the delivery; never empty. A repeated delivery has the same id.
 	ID      string
 	Name    string // name of the event; "" if the source sends none
 	Payload Payload
 	Answer  any // response to a ping or a challenge; nil for a delivery that may start a run
 }
 
-// Read returns the id, event and payload of a verified delivery.
+// Read returns the id, event and payload of a verified delivery. idHeader is the header with the
+// id; it is used only for the sources hmac and token. Read does not fail: a body that cannot be
+// read has no payload. It checks no signature.
 func Read(source domain.HookSource, idHeader string, header http.Header, body []byte) Event {
 	e := Event{Payload: ReadPayload(header.Get("Content-Type"), body)}
 	switch source {
@@ -65,7 +69,8 @@ func Read(source domain.HookSource, idHeader string, header http.Header, body []
 	return e
 }
 
-// readSlack reads the id and the name of Slack's event from the payload.
+// readSlack reads the id and the name of Slack's event from the payload. For an event callback, the
+// name is that of the inner event.
 func (e *Event) readSlack() {
 	e.ID, e.Name = e.Payload.text("event_id"), e.Payload.text("type")
 	// When the URL is configured, Slack sends a challenge and expects it in the response.
@@ -79,7 +84,8 @@ func (e *Event) readSlack() {
 }
 
 // deliveryID returns the id that the source has sent. If the id cannot be stored, it returns a hash
-// of the id. If there is no id, it returns a hash of the body.
+// of the id. If there is no id, it returns a hash of the body. The result has at most maxID
+// characters, and repeated deliveries have the same result.
 func deliveryID(given string, body []byte) string {
 	if given != "" && utf8.ValidString(given) && domain.NameFault(given) == "" && utf8.RuneCountInString(given) <= maxID {
 		return given
@@ -95,7 +101,8 @@ func deliveryID(given string, body []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// shortName returns the name of an event in the form in which it is stored.
+// shortName returns the name of an event in the form in which it is stored. Unprintable characters
+// are removed, and a long name ends with an ellipsis.
 func shortName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsPrint(r) {
@@ -106,7 +113,8 @@ func shortName(name string) string {
 	return truncate.Ellipsis(name, maxEvent)
 }
 
-// Payload is the content of a delivery as JSON. A text body becomes a JSON string.
+// Payload is the content of a delivery as JSON. A text body becomes a JSON string. It is immutable.
+// The JSON may share memory with the body, so the body must not change.
 type Payload struct {
 	raw     []byte // valid JSON without U+0000; nil if the body is neither JSON nor a text of at most maxText bytes
 	Bytes   int    // size of the original body, in bytes
@@ -115,7 +123,8 @@ type Payload struct {
 
 // ReadPayload reads the body of a delivery. It recognizes JSON with any content type, because some
 // senders declare JSON as a form. A form may contain JSON in its field payload. Any other text
-// becomes a JSON string. Any other body has no payload.
+// becomes a JSON string. Any other body has no payload. contentType is the header of the request
+// and may be malformed.
 func ReadPayload(contentType string, body []byte) Payload {
 	p := Payload{Bytes: len(body), raw: asJSON(body)}
 	if p.raw != nil {
@@ -133,7 +142,8 @@ func ReadPayload(contentType string, body []byte) Payload {
 }
 
 // ofForm returns the JSON in a form's field payload. Without that field, it returns a JSON object
-// with the fields of the form.
+// with the fields of the form. It returns nil if the JSON could be larger than a payload may be. A
+// malformed form, or one with too many fields, is treated as text.
 func ofForm(body []byte) []byte {
 	// A form with very many fields is not parsed, because that would take too much memory.
 	if bytes.Count(body, []byte("&")) >= maxFormFields {
@@ -162,7 +172,8 @@ func ofForm(body []byte) []byte {
 	return encoded(flat)
 }
 
-// encoded returns a value as JSON in which < and > are not escaped.
+// encoded returns a value as JSON in which < and > are not escaped. It returns nil if the value
+// cannot be encoded.
 func encoded(value any) []byte {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
@@ -174,7 +185,7 @@ func encoded(value any) []byte {
 }
 
 // asText returns a text body as a JSON string, or nil if it has more than maxText bytes or is not
-// text.
+// text. Invalid characters are replaced.
 func asText(body []byte) []byte {
 	if len(body) == 0 || len(body) > maxText || !utf8.Valid(body) {
 		return nil
@@ -183,7 +194,8 @@ func asText(body []byte) []byte {
 }
 
 // asJSON returns a body that is one JSON value of limited depth, in which each U+0000 is replaced
-// by U+FFFD. It returns nil for any other body.
+// by U+FFFD. It returns nil for any other body. White space at the ends is removed. The result may
+// share memory with body.
 func asJSON(body []byte) []byte {
 	// Some senders begin the body with a byte order mark, which JSON does not allow.
 	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
@@ -193,7 +205,7 @@ func asJSON(body []byte) []byte {
 	return withoutNUL(bytes.TrimSpace(body))
 }
 
-// withoutNUL replaces escaped U+0000, which PostgreSQL cannot store.
+// withoutNUL replaces escaped U+0000, which PostgreSQL cannot store. raw is not changed.
 func withoutNUL(raw []byte) []byte {
 	if !bytes.Contains(raw, []byte(`\u0000`)) {
 		return raw
@@ -214,13 +226,14 @@ func withoutNUL(raw []byte) []byte {
 	return out
 }
 
-// clean removes or replaces characters that cannot be stored.
+// clean removes or replaces characters that cannot be stored. The result is valid UTF-8 without
+// U+0000.
 func clean(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
 
 // JSON returns the payload as JSON. ok is false if there is no payload, or if the payload has more
-// than limit bytes.
+// than limit bytes. The result must not be modified.
 func (p Payload) JSON(limit int) (raw json.RawMessage, ok bool) {
 	return p.raw, p.raw != nil && len(p.raw) <= limit
 }

@@ -22,14 +22,16 @@ const (
 
 const (
 	// MaxFilters is the maximum number of filters of a hook.
-	MaxFilters    = 20
+	MaxFilters = 20
+	// Maximum number of values in the list of an "in" filter.
 	maxFilterList = 100
 	maxFilterText = 1000 // maximum length of a filter's value, in characters
 	// maxCompared is the maximum size of a JSON value that can equal a filter's value, in bytes.
 	maxCompared = charBytes*maxFilterText + 2
 )
 
-// condition is a filter in validated form.
+// condition is a filter in validated form. parseFilter creates it. piece is the place of the value
+// to compare.
 type condition struct {
 	piece
 	op     string
@@ -38,14 +40,14 @@ type condition struct {
 }
 
 // scalar is a JSON value that is neither an object nor a list. The zero value is null, which also
-// stands for a missing value.
+// stands for a missing value. The text of a number is its JSON.
 type scalar struct {
 	kind byte // type of the value: 's' text, 'n' number, 'b' true or false, 0 null
 	text string
 }
 
 // readScalar parses a JSON value. ok is false for an object, a list, or a value that is too large
-// to be equal to a filter's value.
+// to be equal to a filter's value. An empty value is null.
 func readScalar(raw []byte) (s scalar, ok bool) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return scalar{}, true
@@ -67,7 +69,8 @@ func readScalar(raw []byte) (s scalar, ok bool) {
 }
 
 // equal compares two values. Numbers are compared by value. Integers are compared digit by digit,
-// because large ids may be equal as floating-point numbers.
+// because large ids may be equal as floating-point numbers. Values of different types are
+// different, also 1 and "1".
 func (s scalar) equal(other scalar) bool {
 	if s.kind != other.kind {
 		return false
@@ -87,7 +90,8 @@ func (s scalar) equal(other scalar) bool {
 }
 
 // parseFilter validates one filter of a hook. If the filter is invalid, field names the invalid
-// part.
+// part. The place gets its index later, in NewRules. The error is for the person who configures the
+// hook.
 func parseFilter(f domain.HookFilter) (c condition, field string, err error) {
 	c.op = f.Op
 	if c.piece, err = parsePlaceholder(f.Path); err != nil {
@@ -118,6 +122,7 @@ func parseFilter(f domain.HookFilter) (c condition, field string, err error) {
 }
 
 // scalars parses the values of a filter. It returns an error for an object, a list or a long text.
+// The error is for the person who configures the hook.
 func scalars(values ...[]byte) ([]scalar, error) {
 	out := make([]scalar, 0, len(values))
 	for _, raw := range values {
@@ -133,7 +138,8 @@ func scalars(values ...[]byte) ([]scalar, error) {
 	return out, nil
 }
 
-// listed parses the list of values of an "in" filter.
+// listed parses the list of values of an "in" filter. The list must have 1 to maxFilterList
+// scalars.
 func listed(value []byte) ([]scalar, error) {
 	var list []json.RawMessage
 	if json.Unmarshal(value, &list) != nil || len(list) == 0 || len(list) > maxFilterList {
@@ -146,7 +152,8 @@ func listed(value []byte) ([]scalar, error) {
 	return scalars(raw...)
 }
 
-// holds reports whether a delivery satisfies the condition.
+// holds reports whether a delivery satisfies the condition. A missing value equals null, and
+// "exists" treats null as missing.
 func (c *condition) holds(f *placeholderValues) bool {
 	raw := f.raw(&c.piece)
 	if c.op == opContains {
@@ -167,7 +174,8 @@ func (c *condition) holds(f *placeholderValues) bool {
 }
 
 // contained reports whether a text contains the value of the condition as a part, or whether a list
-// contains the value as an element.
+// contains the value as an element. Elements are compared like values of "eq". Any other type
+// contains nothing.
 func (c *condition) contained(f *placeholderValues, raw []byte) bool {
 	wanted := c.values[0]
 	switch {
@@ -195,7 +203,7 @@ func (c *condition) contained(f *placeholderValues, raw []byte) bool {
 }
 
 // textIn returns the complete text in which the condition searches. It decodes a text only once for
-// all conditions.
+// all conditions. A name such as @event is not cached.
 func (c *condition) textIn(f *placeholderValues, raw []byte) string {
 	if c.name != "" {
 		return textFor(raw)
@@ -204,7 +212,7 @@ func (c *condition) textIn(f *placeholderValues, raw []byte) string {
 }
 
 // encoded reports whether an element of a list is equal to the value. It decodes only elements that
-// may be equal.
+// may be equal. The element is valid JSON.
 func (s scalar) encoded(entry []byte) bool {
 	if s.kind == 's' && (len(entry) == 0 || entry[0] != '"') {
 		return false
@@ -217,7 +225,8 @@ func (s scalar) encoded(entry []byte) bool {
 	return simple && value.equal(s)
 }
 
-// raw returns the JSON value that a condition refers to, or nil if it is missing.
+// raw returns the JSON value that a condition refers to, or nil if it is missing. An empty name of
+// an event counts as missing.
 func (f *placeholderValues) raw(p *piece) []byte {
 	// The name of the event and the id of the delivery are not part of the payload. They are
 	// treated like JSON strings.

@@ -7,10 +7,14 @@ import (
 )
 
 // Rules are the filter, the message template and the coalescing key of a hook. They are safe for
-// concurrent use.
+// concurrent use. NewRules creates them for each hook that is read. They are not changed
+// afterwards.
 type Rules struct {
-	message   []piece
-	filter    []condition
+	// Template of the message, in parsed form.
+	message []piece
+	// Conditions that must all hold; none: every delivery passes.
+	filter []condition
+	// Template of the coalescing key; used only if coalesces is true.
 	key       []piece
 	coalesces bool // whether the hook coalesces deliveries by key
 
@@ -21,13 +25,15 @@ type Rules struct {
 }
 
 // Fault describes an invalid field in the rules of a hook: its name in the request body and the
-// reason.
+// reason. Field has the form that errors of the API use, such as filter[2].path.
 type Fault struct {
 	Field string
 	Err   error
 }
 
 // NewRules parses the rules of a hook. If rules are invalid, it returns all faults together.
+// coalesce may be nil. The limits of templates and filters are checked here. Rules that were stored
+// are parsed again with it, so new limits would also apply to them.
 func NewRules(messageTemplate string, filter []domain.HookFilter, coalesce *domain.HookCoalesce) (*Rules, []Fault) {
 	r := &Rules{wanted: newWanted(), coalesces: coalesce != nil}
 	var faults []Fault
@@ -63,7 +69,8 @@ func NewRules(messageTemplate string, filter []domain.HookFilter, coalesce *doma
 	return r, nil
 }
 
-// want registers the paths of a template's placeholders.
+// want registers the paths of a template's placeholders. The pieces must stay at their place in
+// memory, because they get the indexes.
 func (r *Rules) want(pieces []piece) {
 	for i := range pieces {
 		r.register(&pieces[i])
@@ -71,7 +78,7 @@ func (r *Rules) want(pieces []piece) {
 }
 
 // register adds the path of a placeholder and sets the index of its value. It ignores literal
-// text and names such as @event.
+// text and names such as @event. Equal paths have the same index.
 func (r *Rules) register(p *piece) {
 	// Literal text and names do not refer to the payload.
 	if p.path == nil {
@@ -89,7 +96,8 @@ type Outcome struct {
 	Key     string // deliveries with the same key share a run; "": the delivery gets its own run
 }
 
-// Apply applies the rules to a delivery.
+// Apply applies the rules to a delivery. If the delivery fails the filter, the other fields of the
+// outcome are empty. It does not change e.
 func (r *Rules) Apply(e *Event) Outcome {
 	f := r.fill(e)
 	for i := range r.filter {
@@ -102,7 +110,7 @@ func (r *Rules) Apply(e *Event) Outcome {
 }
 
 // ApplyUnfiltered applies the rules to a delivery that a user redelivers. It ignores the filter and
-// does not coalesce the delivery.
+// does not coalesce the delivery. Passed is always true.
 func (r *Rules) ApplyUnfiltered(e *Event) Outcome {
 	out := r.outcome(r.fill(e))
 	out.Key = ""
@@ -110,7 +118,7 @@ func (r *Rules) ApplyUnfiltered(e *Event) Outcome {
 }
 
 // fill reads the values of all paths from a delivery. Texts are decoded when they are used for the
-// first time.
+// first time. The size of the message is limited by the size of the delivery; see ownText.
 func (r *Rules) fill(e *Event) *placeholderValues {
 	return &placeholderValues{
 		event: e.Name, deliveryID: e.ID, payload: e.Payload, values: find(e.Payload.raw, r.wanted, r.wantedMany),

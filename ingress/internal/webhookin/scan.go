@@ -17,7 +17,7 @@ const (
 )
 
 // wanted is a tree of the paths in the rules. With it, a payload is read only once for all paths.
-// Other parts of the payload are skipped.
+// Other parts of the payload are skipped. It is built once for each hook and then only read.
 type wanted struct {
 	children map[string]*wanted
 	at       int // index of the value; negative if no path ends at this node
@@ -26,7 +26,8 @@ type wanted struct {
 // newWanted returns a tree without paths.
 func newWanted() *wanted { return &wanted{at: -1} }
 
-// add adds a path and returns the index of its value. Equal paths have the same index.
+// add adds a path and returns the index of its value. Equal paths have the same index. next is the
+// index for a path that is not in the tree yet.
 func (w *wanted) add(path []string, next int) (at int) {
 	for _, key := range path {
 		child := w.children[key]
@@ -48,12 +49,13 @@ func (w *wanted) add(path []string, next int) (at int) {
 
 // newReader returns a tokenizer for a payload. It accepts duplicate names and incomplete surrogate
 // pairs. For a duplicate name, find uses the last value. textFor replaces an incomplete pair with
-// U+FFFD.
+// U+FFFD. It reads src without a copy.
 func newReader(src []byte) *jsontext.Decoder {
 	return jsontext.NewDecoder(bytes.NewBuffer(src), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
-// isPayload reports whether a body is one JSON value with at most maxDepth levels.
+// isPayload reports whether a body is one JSON value with at most maxDepth levels. An empty body is
+// none.
 func isPayload(body []byte) bool {
 	in := newReader(body)
 	for values := 0; ; {
@@ -73,7 +75,7 @@ func isPayload(body []byte) bool {
 }
 
 // scanner reads the wanted values of a payload. Its reads cannot fail, because isPayload has
-// checked the syntax.
+// checked the syntax. It belongs to one call of find.
 type scanner struct {
 	src    []byte
 	in     *jsontext.Decoder
@@ -81,6 +83,7 @@ type scanner struct {
 }
 
 // find returns the JSON of the wanted values. If an object repeats a name, the last value is used.
+// The results share memory with raw. raw may be nil; all values are then missing.
 func find(raw []byte, w *wanted, n int) [][]byte {
 	s := scanner{src: raw, in: newReader(raw), values: make([][]byte, n)}
 	s.value(w)
@@ -88,7 +91,8 @@ func find(raw []byte, w *wanted, n int) [][]byte {
 }
 
 // value reads a value. w is the subtree of paths that begin with this value. If w is nil, the value
-// is skipped.
+// is skipped. A value at which a path ends is stored, and its members are read as well if longer
+// paths begin with it.
 func (s *scanner) value(w *wanted) {
 	if w == nil {
 		_ = s.in.SkipValue()
@@ -124,7 +128,7 @@ func (s *scanner) object(w *wanted) {
 }
 
 // child returns the subtree for a member. name is quoted, as in the payload. child returns nil for
-// a name that no path contains.
+// a name that no path contains. A name that is longer than any path is not decoded.
 func (w *wanted) child(name []byte) *wanted {
 	switch {
 	case len(name) > charBytes*maxPath+2:
@@ -136,7 +140,8 @@ func (w *wanted) child(name []byte) *wanted {
 	}
 }
 
-// list reads a list. The name of an element in a path is its index, as in labels.0.name.
+// list reads a list. The name of an element in a path is its index, as in labels.0.name. It skips
+// the elements that no rule uses.
 func (s *scanner) list(w *wanted) {
 	_, _ = s.in.ReadToken()
 	for i := 0; ; i++ {
@@ -149,7 +154,8 @@ func (s *scanner) list(w *wanted) {
 	_, _ = s.in.ReadToken()
 }
 
-// forget removes the values of a subtree. It does nothing if the subtree is nil.
+// forget removes the values of a subtree. It does nothing if the subtree is nil. Values of an
+// earlier member must not be mixed with those of a later one with the same name.
 func (s *scanner) forget(w *wanted) {
 	if w == nil {
 		return
@@ -162,7 +168,8 @@ func (s *scanner) forget(w *wanted) {
 	}
 }
 
-// textFor decodes a JSON string. It replaces invalid parts with U+FFFD.
+// textFor decodes a JSON string. It replaces invalid parts with U+FFFD. It returns "" if raw is not
+// a string.
 func textFor(raw []byte) string {
 	// Most strings have no escapes, and the payload has valid UTF-8.
 	if n := len(raw); n > 1 && raw[0] == '"' && bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw) {
@@ -177,7 +184,7 @@ func textFor(raw []byte) string {
 }
 
 // text returns the string at a path of the payload. It returns "" if there is no string or if the
-// string is too long for a name.
+// string is too long for a name. path must be valid.
 func (p Payload) text(path string) string {
 	keys, err := parsePath(path)
 	if err != nil {

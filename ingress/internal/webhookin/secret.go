@@ -20,7 +20,7 @@ const (
 	keyLeast, maxKey = 24, 64
 )
 
-// NewSecret generates a secret for a source.
+// NewSecret generates a secret for a source. It has 256 random bits.
 func NewSecret(source domain.HookSource) string {
 	// Standard Webhooks prescribes base64 with a prefix. For other sources, any text is valid.
 	var raw [secretBytes]byte
@@ -31,7 +31,9 @@ func NewSecret(source domain.HookSource) string {
 	return hex.EncodeToString(raw[:])
 }
 
-// CheckSecret returns an error if a secret that a user has chosen is invalid for the source.
+// CheckSecret returns an error if a secret that a user has chosen is invalid for the source. The
+// error says what is wrong and never contains the secret. It does not check the length of secrets
+// for sources other than Standard Webhooks.
 func CheckSecret(source domain.HookSource, secret string) error {
 	// Control characters, and spaces at the ends, can get lost when a secret is copied or sent in a
 	// header.
@@ -48,14 +50,16 @@ func CheckSecret(source domain.HookSource, secret string) error {
 	return nil
 }
 
-// Sent is a delivery in the form in which a source sends it.
+// Sent is a delivery in the form in which a source sends it. Signed creates it, and the caller
+// sends it as a request.
 type Sent struct {
 	Header http.Header
 	Body   []byte
 }
 
 // Signed returns a test delivery, signed as the source signs. It sets the headers for the id and
-// the event if the source has such headers.
+// the event if the source has such headers. now is the time of the signature. The error says that
+// the secret is malformed for the source.
 func Signed(h *domain.Hook, secret, deliveryID, event string, body []byte, now time.Time) (Sent, error) {
 	key, err := keyFor(h.Source, secret)
 	if err != nil {

@@ -14,10 +14,13 @@ import (
 
 // These constants limit templates, in characters.
 const (
-	MaxTemplate     = 32_000
-	maxName         = 4000 // maximum length of an event's name and of a delivery's id in a message, in characters
-	maxPath         = 256
-	pathDeep        = 16 // maximum number of names in a path
+	// Maximum length of a template.
+	MaxTemplate = 32_000
+	maxName     = 4000 // maximum length of an event's name and of a delivery's id in a message, in characters
+	// Maximum length of a path.
+	maxPath  = 256
+	pathDeep = 16 // maximum number of names in a path
+	// Maximum number of placeholders in a template.
 	maxPlaceholders = 200
 )
 
@@ -38,9 +41,11 @@ const (
 // These constants are the marks around values of a payload. The system prompt says that text
 // between them is untrusted.
 const (
+	// Mark before a value.
 	Opening = "⟦"
 	Closing = "⟧"
-	more    = "…"
+	// Mark at the end of a truncated text.
+	more = "…"
 )
 
 // These constants are the names of placeholders that do not refer to the payload.
@@ -50,10 +55,13 @@ const (
 	ofPayload  = "@payload"
 )
 
-// piece is a part of a template: either literal text or a placeholder.
+// piece is a part of a template: either literal text or a placeholder. Exactly one of text, name
+// and path is set.
 type piece struct {
+	// Literal text.
 	text string
 	name string // one of the names above; "" for literal text or a path
+	// Names and indexes on the way to the value in the payload.
 	path []string
 	at   int // index of the value at the path
 }
@@ -61,7 +69,9 @@ type piece struct {
 // isText reports whether the piece is literal text.
 func (p *piece) isText() bool { return p.name == "" && p.path == nil }
 
-// parseTemplate parses a template, which is text with placeholders such as {{path}}.
+// parseTemplate parses a template, which is text with placeholders such as {{path}}. An empty text
+// has no pieces. White space around the path is ignored. The error is for the person who configures
+// the hook.
 func parseTemplate(text string) ([]piece, error) {
 	var out []piece
 	placeholders := 0
@@ -100,7 +110,8 @@ func parsePlaceholder(name string) (piece, error) {
 	return piece{path: path}, err
 }
 
-// parsePath parses a path, which consists of names and numbers separated by dots.
+// parsePath parses a path, which consists of names and numbers separated by dots. It has at most
+// maxPath characters and pathDeep parts.
 func parsePath(text string) ([]string, error) {
 	shown := truncate.Ellipsis(text, 64)
 	if text == "" {
@@ -123,7 +134,8 @@ func parsePath(text string) ([]string, error) {
 	return path, nil
 }
 
-// inPath reports whether a name in a path may contain the character.
+// inPath reports whether a name in a path may contain the character. It excludes braces and spaces,
+// so a path cannot contain the end of its placeholder.
 func inPath(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("_-$:/", r)
 }
@@ -131,7 +143,8 @@ func inPath(r rune) bool {
 // wholePayload is the index that stands for the payload as a whole.
 const wholePayload = -1
 
-// placeholderValues contains the values of a delivery. Each value is decoded at most once.
+// placeholderValues contains the values of a delivery. Each value is decoded at most once. It is
+// used for one delivery by one goroutine.
 type placeholderValues struct {
 	event, deliveryID string
 	payload           Payload
@@ -154,7 +167,8 @@ func (f *placeholderValues) named(p *piece) (text string, is bool) {
 	return "", false
 }
 
-// found returns the value of a placeholder in the delivery, and the index of that value.
+// found returns the value of a placeholder in the delivery, and the index of that value. raw is nil
+// if the value is missing. The piece must not be literal text or a name that named knows.
 func (f *placeholderValues) found(p *piece) (raw []byte, at int) {
 	if p.name == ofPayload {
 		return f.payload.raw, wholePayload
@@ -163,6 +177,7 @@ func (f *placeholderValues) found(p *piece) (raw []byte, at int) {
 }
 
 // once returns the cached text for an index. If there is none, it computes the text and caches it.
+// The function text is called at most once for each index.
 func once(made map[int]string, at int, text func() string) string {
 	out, known := made[at]
 	if !known {
@@ -173,7 +188,8 @@ func once(made map[int]string, at int, text func() string) string {
 }
 
 // shown returns the text of a placeholder in a message. The text contains no marks, and is
-// truncated if it is long. It is "" if the value is missing.
+// truncated if it is long. It is "" if the value is missing. Values of the payload are cached,
+// because a template may contain a value several times.
 func (f *placeholderValues) shown(p *piece) string {
 	if text, is := f.named(p); is {
 		return truncate.Ellipsis(unmarked.Replace(text), maxName)
@@ -187,7 +203,8 @@ func (f *placeholderValues) shown(p *piece) string {
 	})
 }
 
-// short returns a value as text without the marks of an enclosure, truncated to limit bytes.
+// short returns a value as text without the marks of an enclosure, truncated to limit bytes. A
+// truncated text ends with an ellipsis within the limit.
 func short(raw []byte, limit int) string {
 	text, whole := plain(raw, limit)
 	text = unmarked.Replace(text)
@@ -199,7 +216,7 @@ func short(raw []byte, limit int) string {
 
 // plain returns a value as text: a string without quotes, an object or a list as compact JSON, and
 // null as "". If the text would have more than limit bytes, plain reads only as much of the value
-// as it needs, and returns slightly more than limit.
+// as it needs, and returns slightly more than limit. whole is false if the text is incomplete.
 func plain(raw []byte, limit int) (text string, whole bool) {
 	if len(raw) == 0 || raw[0] == 'n' {
 		return "", true
@@ -216,7 +233,7 @@ func plain(raw []byte, limit int) (text string, whole bool) {
 }
 
 // textUpTo returns the text of a JSON string. If the text is longer than limit, it returns the
-// beginning.
+// beginning. limit is in bytes of JSON. raw must be a valid JSON string.
 func textUpTo(raw []byte, limit int) (text string, whole bool) {
 	const longest = 6 // maximum size in bytes of an escape at the end of the part that is read
 	if len(raw) <= limit+longest {
@@ -243,7 +260,8 @@ func textUpTo(raw []byte, limit int) (text string, whole bool) {
 }
 
 // compact returns an object or a list without white space. If the text is longer than limit, it
-// returns the beginning.
+// returns the beginning. At most maxCompacted bytes are read, so that white space cannot cost much
+// time. An incomplete result is not valid JSON.
 func compact(raw []byte, limit int) (text string, whole bool) {
 	looked := raw[:min(len(raw), maxCompacted)]
 	out := make([]byte, 0, min(len(looked), limit+utf8.UTFMax))
@@ -267,7 +285,8 @@ func compact(raw []byte, limit int) (text string, whole bool) {
 }
 
 // message fills the template of a message. Each value is enclosed in marks, truncated, and contains
-// no marks itself.
+// no marks itself. It is empty if the template is empty or all its values are missing and it has no
+// literal text. A message over the limit is truncated and ends with an ellipsis.
 func (f *placeholderValues) message(pieces []piece) string {
 	// A message that is truncated ends with an ellipsis.
 	out := writer{left: f.limit + 1}
@@ -284,7 +303,8 @@ func (f *placeholderValues) message(pieces []piece) string {
 // unmarked removes the marks from a value, so that a sender cannot end the enclosure.
 var unmarked = strings.NewReplacer(Opening, "", Closing, "")
 
-// key fills the template of a key, without marks. whole is false if a value is missing.
+// key fills the template of a key, without marks. whole is false if a value is missing. Marks are
+// not needed, because no model reads the key.
 func (f *placeholderValues) key(pieces []piece) (key string, whole bool) {
 	var out strings.Builder
 	for i := range pieces {
@@ -302,7 +322,8 @@ func (f *placeholderValues) key(pieces []piece) (key string, whole bool) {
 	return out.String(), out.Len() > 0
 }
 
-// inKey returns the text of a placeholder in a key. A large value is replaced by its hash.
+// inKey returns the text of a placeholder in a key. A large value is replaced by its hash. It is ""
+// if the value is missing.
 func (f *placeholderValues) inKey(p *piece) string {
 	if text, is := f.named(p); is {
 		return text
@@ -320,12 +341,14 @@ func (f *placeholderValues) inKey(p *piece) string {
 }
 
 // writer writes a message of limited length. If the message is truncated, the writer marks the end.
+// Its user sets left once and then adds the pieces in order.
 type writer struct {
 	buf  strings.Builder
 	left int // number of bytes that may still be written, plus one to detect a message that fits exactly
 }
 
-// text writes literal text of the template, or as much of it as fits.
+// text writes literal text of the template, or as much of it as fits. After a truncation, left is 0
+// and nothing more is written.
 func (w *writer) text(s string) {
 	// The last byte always stays free, so that a message that fits exactly is not marked as
 	// truncated.
@@ -338,7 +361,7 @@ func (w *writer) text(s string) {
 }
 
 // value writes a value between marks, or as much of it as fits. It writes nothing for an empty
-// value.
+// value. A truncated value keeps both marks, so the enclosure is always closed.
 func (w *writer) value(s string) {
 	if s == "" {
 		return
@@ -353,7 +376,8 @@ func (w *writer) value(s string) {
 	w.end(Opening, s, Closing)
 }
 
-// end writes the beginning of a piece that does not fit. Later pieces are ignored.
+// end writes the beginning of a piece that does not fit. Later pieces are ignored. It writes an
+// ellipsis if nothing else fits, and nothing if not even that fits.
 func (w *writer) end(opening, s, closing string) {
 	if room := w.left - 1 - len(opening) - len(more) - len(closing); room >= 0 {
 		w.buf.WriteString(opening + truncate.Bytes(s, room) + more + closing)

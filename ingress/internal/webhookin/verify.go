@@ -17,7 +17,7 @@ import (
 )
 
 // These errors are the reasons for refusing a delivery. They help the person who configures the
-// source, but do not help a sender to guess a secret.
+// source, but do not help a sender to guess a secret. The sender gets them in the response.
 var (
 	ErrUnsigned  = errors.New("the delivery has no signature")
 	ErrNoToken   = errors.New("the delivery has no token in the webhook's header")
@@ -35,7 +35,8 @@ const (
 	bearer = "Bearer "
 )
 
-// These constants are the headers in which sources send signatures.
+// These constants are the headers in which sources send signatures. Each is in the canonical form
+// of package http.
 const (
 	HeaderGitHubSignature = "X-Hub-Signature-256"
 	HeaderGitHubEvent     = "X-Github-Event"
@@ -53,6 +54,9 @@ const (
 
 // Verify checks that a delivery was signed with one of the secrets, given its headers and its
 // unmodified body. now is the current time. It returns nil or one of the errors above.
+// signatureHeader is the header that a hook of the sources hmac and token defines. The error may be
+// wrapped. Secrets that cannot be decoded match no signature. It does not detect repeated
+// deliveries; their ids do.
 func Verify(source domain.HookSource, signatureHeader string, secrets []string, header http.Header, body []byte, now time.Time) error {
 	signed, err := presented(source, signatureHeader, header, now)
 	if err != nil {
@@ -73,7 +77,8 @@ func Verify(source domain.HookSource, signatureHeader string, secrets []string, 
 
 // VerifyHeaders performs the checks of Verify that do not need the body. It checks that a signature
 // is present. For a source that sends the secret itself, it checks the secret. If it returns an
-// error, the caller need not read the body.
+// error, the caller need not read the body. It prevents a large body from being read for a sender
+// without a secret.
 func VerifyHeaders(source domain.HookSource, signatureHeader string, secrets []string, header http.Header, now time.Time) error {
 	if source == domain.HookToken {
 		return Verify(source, signatureHeader, secrets, header, nil, now)
@@ -83,15 +88,17 @@ func VerifyHeaders(source domain.HookSource, signatureHeader string, secrets []s
 }
 
 // signed contains the signatures of a delivery and the text that precedes the body in the signed
-// text.
+// text. decoded signatures; at most maxSignatures. presented creates it.
 type signed struct {
+	// Text before the body in the signed text; empty: the body alone is signed.
 	signatures [][]byte
 	before     string
 	token      string // the secret itself, for sources that do not sign
 }
 
 // presented parses the headers of a source that contain its signatures. It checks the time of the
-// signatures, but not the signatures themselves, for which it would need the body.
+// signatures, but not the signatures themselves, for which it would need the body. An unknown
+// source is an error.
 func presented(source domain.HookSource, signatureHeader string, header http.Header, now time.Time) (signed, error) {
 	switch source {
 	case domain.HookGitHub:
@@ -115,7 +122,8 @@ func presented(source domain.HookSource, signatureHeader string, header http.Hea
 	return signed{}, ErrUnsigned
 }
 
-// by returns 1 if one of the signatures was made with the secret, and otherwise 0.
+// by returns 1 if one of the signatures was made with the secret, and otherwise 0. It checks all
+// signatures, so the duration does not depend on the position of the valid one.
 func (s *signed) by(source domain.HookSource, secret string, body []byte) int {
 	if source == domain.HookToken {
 		// A sender may put "Bearer " before the secret or not.
@@ -134,13 +142,15 @@ func (s *signed) by(source domain.HookSource, secret string, body []byte) int {
 	return good
 }
 
-// same returns 1 if two texts are equal, and otherwise 0. It compares them in constant time.
+// same returns 1 if two texts are equal, and otherwise 0. It compares them in constant time. The
+// texts are hashed first, because the comparison would otherwise reveal their lengths.
 func same(a, b string) int {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:])
 }
 
-// keyFor returns the key that a secret encodes.
+// keyFor returns the key that a secret encodes. Secrets of Standard Webhooks are base64, with or
+// without a prefix. All others are used as they are.
 func keyFor(source domain.HookSource, secret string) ([]byte, error) {
 	if source != domain.HookStandard {
 		return []byte(secret), nil
@@ -157,7 +167,8 @@ func sign(key []byte, before string, body []byte) []byte {
 	return mac.Sum(nil)
 }
 
-// one returns the value of a header that must occur exactly once.
+// one returns the value of a header that must occur exactly once. An empty value counts as missing.
+// The errors are ErrUnsigned and ErrDoubled.
 func one(header http.Header, name string) (string, error) {
 	values := header.Values(name)
 	switch {
@@ -170,7 +181,8 @@ func one(header http.Header, name string) (string, error) {
 	return values[0], nil
 }
 
-// hexSignature parses a header that consists of a prefix and one hexadecimal signature.
+// hexSignature parses a header that consists of a prefix and one hexadecimal signature. The errors
+// are those of one, and ErrMalformed.
 func hexSignature(header http.Header, name, prefix string) (signed, error) {
 	value, err := one(header, name)
 	if err != nil {
@@ -185,6 +197,7 @@ func hexSignature(header http.Header, name, prefix string) (signed, error) {
 }
 
 // plainSignature parses a signature in hexadecimal or base64, with or without the prefix "sha256=".
+// The errors are those of one, and ErrMalformed.
 func plainSignature(header http.Header, name string) (signed, error) {
 	value, err := one(header, name)
 	if err != nil {
@@ -203,7 +216,8 @@ func plainSignature(header http.Header, name string) (signed, error) {
 }
 
 // stripeSignatures parses a header of the form t=<seconds>,v1=<hex>[,v1=…]. It ignores signatures
-// of other schemes.
+// of other schemes. The error is ErrStale if the time is not recent. A malformed signature is
+// ignored if another one is valid.
 func stripeSignatures(header http.Header, now time.Time) (signed, error) {
 	value, err := one(header, HeaderStripe)
 	if err != nil {
@@ -238,7 +252,7 @@ func stripeSignatures(header http.Header, now time.Time) (signed, error) {
 }
 
 // slackSignature parses Slack's two headers. One contains the signature, and the other contains the
-// time, which is part of the signed text.
+// time, which is part of the signed text. Both headers are required, and each must occur once.
 func slackSignature(header http.Header, now time.Time) (signed, error) {
 	out, err := hexSignature(header, HeaderSlack, "v0=")
 	if err != nil {
@@ -262,7 +276,8 @@ func standardHeaders(header http.Header) [3]string {
 }
 
 // standardSignatures parses the headers of Standard Webhooks. The signature header is a list of
-// v1,<base64> separated by spaces.
+// v1,<base64> separated by spaces. All three headers are required. Signatures of other versions are
+// ignored.
 func standardSignatures(header http.Header, now time.Time) (signed, error) {
 	var values [3]string
 	for i, name := range standardHeaders(header) {
@@ -289,7 +304,9 @@ func standardSignatures(header http.Header, now time.Time) (signed, error) {
 	return out, fresh(values[1], now)
 }
 
-// fresh checks that the time of a signature is recent. at is the Unix time in whole seconds.
+// fresh checks that the time of a signature is recent. at is the Unix time in whole seconds. The
+// errors are ErrMalformed and ErrStale. The limit applies in both directions, because clocks
+// differ.
 func fresh(at string, now time.Time) error {
 	seconds, err := strconv.ParseInt(at, 10, 64)
 	// The signature covers the text of the time, so only the canonical form is accepted.

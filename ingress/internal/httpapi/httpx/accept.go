@@ -8,17 +8,20 @@ import (
 	"strings"
 )
 
-// MediaRange is one element of an Accept header.
+// MediaRange is one element of an Accept header. ReadAccept creates it.
 type MediaRange struct {
-	Media      string // for example text/event-stream, text/* or */*
+	Media string // for example text/event-stream, text/* or */*
+	// Names are in lower case; q is included.
 	Parameters map[string]string
-	Weight     float64
+	// Weight from 0 to 1; 0: not acceptable.
+	Weight float64
 }
 
 // qvalue matches a weight as RFC 9110 defines it.
 var qvalue = regexp.MustCompile(`^(0(\.[0-9]{0,3})?|1(\.0{0,3})?)$`)
 
-// ReadAccept parses the Accept header (RFC 9110, section 12.5.1). It skips malformed elements.
+// ReadAccept parses the Accept header (RFC 9110, section 12.5.1). It skips malformed elements. The
+// order is that of the header. Without the header the result is nil.
 func ReadAccept(header http.Header) []MediaRange {
 	var out []MediaRange
 	for _, element := range SplitQuoted(strings.Join(header.Values("Accept"), ","), ',') {
@@ -77,7 +80,7 @@ func WantsEvents(header http.Header) bool {
 }
 
 // SplitQuoted splits a header value at separator and ignores separators inside quoted strings. It
-// trims the elements and omits empty ones.
+// trims the elements and omits empty ones. An unclosed quoted string extends to the end.
 func SplitQuoted(list string, separator byte) []string {
 	var out []string
 	quoted, start := false, 0

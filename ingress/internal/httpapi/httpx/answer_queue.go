@@ -57,9 +57,11 @@ func (b recentBytes) now() float64 { return max(b.bytes-time.Since(b.at).Seconds
 
 // queuedAnswer is a large response in the queue.
 type queuedAnswer struct {
-	owner    string // organization or demo visitor to which the response belongs
+	owner string // organization or demo visitor to which the response belongs
+	// Estimated size.
 	bytes    int
 	queuedAt time.Time
+	// Closed when the turn begins.
 	admitted chan struct{}
 }
 

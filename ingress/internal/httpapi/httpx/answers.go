@@ -39,8 +39,10 @@ const (
 	AnswerPiece = 64 << 10
 )
 
-// LargeAnswers limits the total size of the large responses that are being sent.
+// LargeAnswers limits the total size of the large responses that are being sent. It is safe for
+// concurrent use. A process has one.
 type LargeAnswers struct {
+	// Limits in bytes.
 	PerOrganization, AtOnce int64
 
 	mu    sync.Mutex
@@ -54,6 +56,7 @@ type LargeAnswers struct {
 type LargeAnswer struct {
 	all   *LargeAnswers
 	owner string // organization or demo visitor to which the response belongs; see answerOwner
+	// Size of the response, which may be an estimate.
 	bytes int64
 	sent  int64 // number of bytes that the client has read
 	conn  *http.ResponseController
@@ -160,7 +163,8 @@ func (l *LargeAnswer) Leave() {
 }
 
 // Write writes body in pieces. The write deadline is TransferTime after the start of the response,
-// extended for each byte sent by the time that the byte takes at SlowestRate.
+// extended for each byte sent by the time that the byte takes at SlowestRate. The caller has sent
+// the headers. The errors are overloaded, and those of the connection.
 func (l *LargeAnswer) Write(w io.Writer, body []byte) error {
 	for piece := range slices.Chunk(body, AnswerPiece) {
 		if err := l.extend(); err != nil {
@@ -207,7 +211,7 @@ func answerOwner(who domain.Caller) string {
 
 // CountAnswer counts a response of the given size against the caller's limit. If ReserveAnswer has
 // counted an estimate, CountAnswer replaces the estimate by the given size. If the response is not
-// large, CountAnswer returns nil and no error.
+// large, CountAnswer returns nil and no error. The caller must call Leave.
 func CountAnswer(c *gin.Context, bytes int) (*LargeAnswer, error) {
 	st := StateFor(c)
 	if reserved := st.reserved; reserved != nil {

@@ -34,7 +34,7 @@ const (
 type Checked interface{ Check(p *Problems) }
 
 // Bind decodes a request's JSON body strictly and checks it. The error lists every problem of the
-// body.
+// body. The codes of the error are those of ReadBody and invalid_request.
 func Bind[T any](c *gin.Context) (T, error) { return BindUpTo[T](c, MaxBody) }
 
 // BindUpTo is Bind for bodies of the given maximum size in bytes.
@@ -97,7 +97,8 @@ func collectBy[T any](c *gin.Context, maximum int64, decode func([]byte, any, *P
 var buffers sync.Pool // contains *bytes.Buffer
 
 // ReadBody reads a JSON body into buf. It returns an API error if the body is missing, is not
-// declared as JSON, or has more than maximum bytes.
+// declared as JSON, or has more than maximum bytes. It may wait for a slot of a large body; see
+// ReleaseBody.
 func ReadBody(c *gin.Context, buf *bytes.Buffer, maximum int64) error {
 	req := c.Request
 	if req.ContentLength == 0 {
@@ -183,6 +184,7 @@ func RefuseFields(c *gin.Context) error {
 		return nil
 	}
 
+	// Bind reports each field as unknown.
 	_, err := Bind[struct{}](c)
 	return err
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // Charge is the rate charge of a request that starts a run; see dispatch.Charge. It also sets the
-// rate limit headers.
+// rate limit headers. It is used for one request.
 type Charge struct {
 	limiter *Limiter
 	c       *gin.Context
@@ -32,7 +32,7 @@ func (t Charge) Refund() {
 func (t Charge) Returns() bool { return t.limiter.limits.Plenty(Caller(t.c)) }
 
 // Count counts one request of a caller without setting headers, for requests that have no HTTP
-// response of their own.
+// response of their own. The error is rate_limited, or one of the database.
 func (l *Limiter) Count(ctx context.Context, who domain.Caller) error {
 	d, err := l.limits.Check(ctx, who)
 	if err != nil {

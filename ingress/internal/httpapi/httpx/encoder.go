@@ -11,7 +11,8 @@ import (
 	"parley/shared/domain"
 )
 
-// Encoder translates a run's events into another protocol's format.
+// Encoder translates a run's events into another protocol's format. An encoder has the state of one
+// stream and is used by one goroutine.
 type Encoder interface {
 	// Append appends the translation of e to b. ended is true if e is the last event of the stream.
 	Append(b []byte, e domain.Event) (out []byte, ended bool, err error)

@@ -16,7 +16,7 @@ import (
 var etags = regexp.MustCompile(`^[ \t,]*(W/)?"[\x21\x23-\x7e\x80-\xff]*"([ \t]*,[ \t,]*(W/)?"[\x21\x23-\x7e\x80-\xff]*")*[ \t,]*$`)
 
 // Precondition contains the entity tags in a request's If-Match and If-None-Match headers. A list
-// is nil if its header is missing.
+// is nil if its header is missing. ReadPrecondition creates it.
 type Precondition struct{ match, noneMatch []string }
 
 // anyVersion is the header value that matches every version.

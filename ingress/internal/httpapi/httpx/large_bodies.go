@@ -46,7 +46,9 @@ func ReleaseBody(c *gin.Context) {
 }
 
 // readInto reads a request's body into buf. It returns an error if the body has more bytes than
-// maximum. If the body has more than MaxBody bytes, readInto takes a slot; see LargeBodies.
+// maximum. If the body has more than MaxBody bytes, readInto takes a slot; see LargeBodies. A body
+// in chunks may be of any length up to the maximum. The slot is released by ReleaseBody or at the
+// end of the request.
 func readInto(c *gin.Context, buf *bytes.Buffer, maximum int64) error {
 	req := c.Request
 	req.Body = http.MaxBytesReader(c.Writer, req.Body, maximum)

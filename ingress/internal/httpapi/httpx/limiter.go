@@ -31,7 +31,8 @@ type StreamLimits struct {
 	ConnectionsPerAddress  int // maximum number of streams from one client address, with any credential; 0: no limit
 }
 
-// Limiter enforces the rate limits and stream limits of callers.
+// Limiter enforces the rate limits and stream limits of callers. It is safe for concurrent use. A
+// process has one. Rates hold for all processes together, and streams for each process.
 type Limiter struct {
 	StreamLimits
 	DemoTokens int64 // daily token budget of all demo visitors together
@@ -61,7 +62,8 @@ func NewLimiter(
 }
 
 // TakeStreams takes the slots for a stream of the caller. If one of them is not free, it returns
-// the error rate_limited. The caller must release the slots with LeaveStreams.
+// the error rate_limited. The caller must release the slots with LeaveStreams. It takes all slots
+// or none.
 func (l *Limiter) TakeStreams(who domain.Caller) ([]stream.Limit, error) {
 	credential := stream.Limit{Name: "credential:" + who.Credential, Max: l.StreamsPerCredential}
 	if who.Kind == domain.CallerDemo {
@@ -96,7 +98,7 @@ func (l *Limiter) TakeStreams(who domain.Caller) ([]stream.Limit, error) {
 
 // Spend counts the request against its caller's rate limit and sets the rate limit headers. For
 // requests of demo callers, which admission has already counted, it only checks the demo's token
-// budget.
+// budget. The error is rate_limited or budget_exceeded, or one of the database.
 func (l *Limiter) Spend(c *gin.Context) error {
 	who := Caller(c)
 	if who.Kind == domain.CallerDemo {

@@ -18,7 +18,7 @@ var numericHost = regexp.MustCompile(`(?:^|\.)(?:[0-9]+|0x[0-9a-f]*)$`)
 
 // IsOrigin reports whether s is an origin in exactly the form that browsers send. Internationalized
 // names have the form xn--…, IP addresses are in canonical form, and the scheme's default port is
-// omitted.
+// omitted. The scheme must be http or https.
 func IsOrigin(s string) bool {
 	parts := originShape.FindStringSubmatch(s)
 	if parts == nil || len(s) > MaxOrigin {

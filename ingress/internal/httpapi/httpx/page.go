@@ -15,7 +15,8 @@ import (
 // ContentJSON is the media type of JSON.
 const ContentJSON = "application/json"
 
-// WriteJSON responds with the JSON form of a value.
+// WriteJSON responds with the JSON form of a value. A value that has no JSON form is the error
+// internal.
 func WriteJSON(c *gin.Context, status int, value any) {
 	body, err := json.Marshal(value)
 	if err != nil {
@@ -40,7 +41,7 @@ func Deleted(id string) any {
 	}{id, true}
 }
 
-// Page is the requested part of a list.
+// Page is the requested part of a list. Limit is from 1 to MaxPage.
 type Page struct {
 	Limit int
 	After string // id of the previous page's last entry; empty for the first page
@@ -126,7 +127,7 @@ func RequiredID(c *gin.Context, prefix string) (string, error) {
 	return value, err
 }
 
-// List is a page of a list in a response.
+// List is a page of a list in a response. Data is never null. NextCursor is null on the last page.
 type List[T any] struct {
 	Data       []T     `json:"data"`
 	HasMore    bool    `json:"hasMore"`

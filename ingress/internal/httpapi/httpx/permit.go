@@ -30,6 +30,7 @@ func NewSessionChecks(resolver *auth.Resolver, runDeadline time.Duration) Sessio
 
 // SessionCheck decides whether a stream may continue. When the cached identity of the caller
 // expires, it checks the credential again, so that streams end after their credential was revoked.
+// It belongs to one stream and is not safe for concurrent use.
 type SessionCheck struct {
 	Resolve func(*http.Request, auth.Need) (auth.Identity, error)
 	Request *http.Request // contains the credential
@@ -69,7 +70,8 @@ func (p *SessionCheck) Earlier(until time.Time) time.Time {
 }
 
 // Holds reports whether the stream may continue. If the credential cannot be checked because the
-// service has a problem, the stream may continue for permitGrace.
+// service has a problem, the stream may continue for permitGrace. It may read the database, at most
+// once in permitInterval.
 func (p *SessionCheck) Holds(now time.Time) bool {
 	if !p.Last.IsZero() && !now.Before(p.Last) {
 		return false

@@ -20,17 +20,21 @@ import (
 // SocketVersion is the supported version of the WebSocket protocol.
 const SocketVersion = "13"
 
-// Problem is the body of an error response (RFC 9457).
+// Problem is the body of an error response (RFC 9457). Fail creates it. Programs use the code;
+// title and detail are for people.
 type Problem struct {
-	Type      string         `json:"type"`
-	Title     string         `json:"title"`
-	Status    int            `json:"status"`
-	Detail    string         `json:"detail"`
-	Instance  string         `json:"instance"`
-	Code      apierr.Code    `json:"code"`
-	RequestID string         `json:"requestId"`
-	Retryable bool           `json:"retryable"`
-	Errors    []apierr.Field `json:"errors"`
+	// Short text for all errors with the code.
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	// Explanation of this error; it contains no secrets.
+	Detail    string      `json:"detail"`
+	Instance  string      `json:"instance"`
+	Code      apierr.Code `json:"code"`
+	RequestID string      `json:"requestId"`
+	Retryable bool        `json:"retryable"`
+	// Invalid fields; empty, but never null, for other errors.
+	Errors []apierr.Field `json:"errors"`
 }
 
 // Kinds maps each error code to its HTTP status and title, and to whether the same request may
@@ -78,7 +82,8 @@ var Kinds = map[apierr.Code]struct {
 //
 // If the error is about the parameters, a precondition or the body, Fail first looks up the
 // resource named by the query's id. If the caller may not read the resource, the response is
-// not_found instead. After a call of Fail, the handler must not write.
+// not_found instead. After a call of Fail, the handler must not write. It sets State.Err for the
+// log. It does nothing else if the response has already begun.
 func Fail(c *gin.Context, err error) {
 	c.Abort()
 	st := StateFor(c)
@@ -192,7 +197,7 @@ func Handle(handle func(*gin.Context) error) gin.HandlerFunc {
 }
 
 // FailOn is like Fail, for HTML pages. It calls show with the status and a message for people, and
-// show responds.
+// show responds. The header Retry-After is set as by Fail, but no resource is looked up.
 func FailOn(c *gin.Context, err error, show func(status int, problem string)) {
 	StateFor(c).Err = err
 	coded := nameMissing(c, Coded(c, err))
@@ -218,7 +223,7 @@ func FailOn(c *gin.Context, err error, show func(status int, problem string)) {
 }
 
 // sentence returns the text words as a sentence: it capitalizes the first letter and appends a
-// period.
+// period. words must not be empty.
 func sentence(words string) string {
 	first, size := utf8.DecodeRuneInString(words)
 	return string(unicode.ToUpper(first)) + words[size:] + "."

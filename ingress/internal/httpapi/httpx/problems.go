@@ -33,7 +33,8 @@ const (
 // maxProblems limits the number of problems in a response.
 const maxProblems = 32
 
-// Problems collects the problems of a request, so that a response lists all of them.
+// Problems collects the problems of a request, so that a response lists all of them. It belongs to
+// one request. The order is that in which the problems were found.
 type Problems struct{ List []apierr.Field }
 
 // Add adds a problem of a field. If the field or one of its parents already has a problem, Add does
@@ -59,7 +60,7 @@ func (p *Problems) Has(field string) bool {
 // Text checks that the number of characters (Unicode code points) of a text is between least and
 // maximum, and that the text is UTF-8 without U+0000. The check of the encoding is for header
 // values. They may contain any bytes, and PostgreSQL would reject them. Decoded bodies are always
-// UTF-8.
+// UTF-8. The codes are invalid_value, too_short and too_long.
 func (p *Problems) Text(field, value string, least, maximum int) {
 	n := utf8.RuneCountInString(value)
 	switch {

@@ -19,7 +19,7 @@ var Repeatable = Params{"documentId", "metadata"}
 func IsText(value string) bool { return utf8.ValidString(value) && !strings.ContainsRune(value, 0) }
 
 // ReadQuery parses a query. It returns an error for names and values that are not text (see
-// IsText), so that handlers need not check them.
+// IsText), so that handlers need not check them. The result is nil for an empty query.
 func ReadQuery(raw string) (values url.Values, err error) {
 	if raw == "" {
 		return values, nil
@@ -42,7 +42,8 @@ func ReadQuery(raw string) (values url.Values, err error) {
 }
 
 // CheckQuery returns an error if the query has parameters that the route does not have, or
-// parameters that are repeated or empty. The error lists all of them.
+// parameters that are repeated or empty. The error lists all of them. The codes are unknown_field,
+// duplicate, invalid_value, conflict and required.
 func (r *Route) CheckQuery(c *gin.Context) error { //nolint:cyclop // a list of cases
 	if r.Open {
 		return nil

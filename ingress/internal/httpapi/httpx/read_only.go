@@ -19,7 +19,7 @@ type ReadOnly = Optional[json.RawMessage]
 type Volatile[T any] = Removable[T]
 
 // Removable is a field of a body that may be missing or null. If it is null, which removes the
-// value, Set and Null are true, and Value is the zero value.
+// value, Set and Null are true, and Value is the zero value. The decoder sets it.
 type Removable[T any] struct {
 	Set   bool
 	Value T
@@ -46,7 +46,8 @@ func (o Removable[T]) Pointer() *T {
 }
 
 // Unchanged adds a problem for each read-only field of body that differs from shown. shown is the
-// resource in the form of responses. Unchanged returns an error if there are problems.
+// resource in the form of responses. Unchanged returns an error if there are problems. body must be
+// a struct. Fields that were not sent are not compared.
 func Unchanged(found *Problems, body, shown any) error {
 	raw, err := json.Marshal(shown)
 	if err != nil {

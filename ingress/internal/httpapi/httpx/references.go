@@ -17,7 +17,8 @@ type KnownIDs interface {
 	KnownDocuments(ctx context.Context, organizationID string, ids []string) (map[string]bool, error)
 }
 
-// References checks that the ids in filters and bodies belong to existing resources.
+// References checks that the ids in filters and bodies belong to existing resources. It is safe for
+// concurrent use.
 type References struct{ store KnownIDs }
 
 // NewReferences returns References that look ids up in store.
@@ -27,7 +28,8 @@ func NewReferences(store KnownIDs) *References { return &References{store} }
 var idPrefixes = map[string]string{"agentId": id.Agent, "keyId": id.Key, "runId": id.Run, "hookId": id.Hook, "endpointId": id.Endpoint}
 
 // CheckReferences adds a problem for each of the named query parameters whose value is not the id
-// of a resource of the organization.
+// of a resource of the organization. names must be keys of idPrefixes. The error is one of the
+// database; it is not a problem of the request.
 func (r *References) CheckReferences(c *gin.Context, found *Problems, names ...string) error {
 	for _, name := range names {
 		value := Query(c).Get(name)
@@ -47,7 +49,8 @@ func (r *References) CheckReferences(c *gin.Context, found *Problems, names ...s
 }
 
 // CheckDocuments adds a problem for each id of a document that does not exist in the organization.
-// It accepts the ids in old in any case.
+// It accepts the ids in old in any case. path is the path of the list. All ids are looked up with
+// one statement.
 func (r *References) CheckDocuments(c *gin.Context, found *Problems, path string, ids, old []string) error {
 	if len(ids) == 0 || found.Err() != nil {
 		return nil //nolint:nilerr // the caller reports the problems already found

@@ -10,8 +10,10 @@ import (
 	"parley/shared/domain"
 )
 
-// Route is one row of the route table.
+// Route is one row of the route table. The table is built once at the start and not changed
+// afterwards. Package httpapi interprets the fields before it calls a handler.
 type Route struct {
+	// GET routes also handle HEAD, unless Stream is set.
 	Method string
 	Path   string
 	Action string      // value of the parameter action; "": requests without the parameter, "*": any value or none

@@ -11,32 +11,39 @@ import (
 	"parley/shared/domain"
 )
 
-// State is the data of a request that middleware and handlers share.
+// State is the data of a request that middleware and handlers share. It is used only by the
+// goroutine of the request. Middleware creates it, and the log line of the request reads it at the
+// end.
 type State struct {
-	RequestID   string // the response also contains it
+	RequestID string // the response also contains it
+	// W3C trace context; empty: none.
 	Traceparent string
-	Ident       auth.Identity
-	Query       url.Values   // the parameters, once they are parsed
-	Find        func() error // looks up the resource named by the query's id; nil without an id, and before admit has checked the caller
-	AgentID     string       // AgentID, RunID and SessionID are for the log
-	RunID       string
-	SessionID   string
-	Err         error // the error passed to Fail
+	// Caller; the zero value before authentication.
+	Ident     auth.Identity
+	Query     url.Values   // the parameters, once they are parsed
+	Find      func() error // looks up the resource named by the query's id; nil without an id, and before admit has checked the caller
+	AgentID   string       // AgentID, RunID and SessionID are for the log
+	RunID     string
+	SessionID string
+	Err       error // the error passed to Fail
+	// Limits for large responses; nil: no limits.
 	Large       *LargeAnswers
 	reserved    *LargeAnswer // the response that is counted but not rendered yet
 	LargeBodies LargeBodies  // nil: large bodies need no slots
 	leaveBody   func()       // releases the slot of the request's body
-	Panicked    bool
-	Render      func(c *gin.Context, status int, retryable bool, coded *apierr.Error) // writes errors in another protocol's format
-	Source      domain.HookSource                                                     // source of a webhook delivery, once its hook is found
-	Unverified  bool                                                                  // the delivery's sender was not verified before
-	Delivery    domain.DeliveryStatus                                                 // outcome of the delivery
+	// Whether the handler panicked.
+	Panicked   bool
+	Render     func(c *gin.Context, status int, retryable bool, coded *apierr.Error) // writes errors in another protocol's format
+	Source     domain.HookSource                                                     // source of a webhook delivery, once its hook is found
+	Unverified bool                                                                  // the delivery's sender was not verified before
+	Delivery   domain.DeliveryStatus                                                 // outcome of the delivery
 }
 
 // stateKey is the key of the State in gin's context.
 const stateKey = "parley"
 
-// StateFor returns the state of a request and creates it at the first call.
+// StateFor returns the state of a request and creates it at the first call. Only the goroutine of
+// the request may call it.
 func StateFor(c *gin.Context) *State {
 	known, _ := c.Get(stateKey)
 	if st, ok := known.(*State); ok {

@@ -31,6 +31,8 @@ const (
 
 // Source supplies the events of a stream. Next waits for the next events until the given time. If
 // there are none by then, it returns nil. If it returns an error, such as io.EOF, the stream ends.
+// After an error, Next is not called again. The events are written before the next call, so they
+// may share memory.
 type Source[E any] interface {
 	Next(ctx context.Context, until time.Time) ([]E, error)
 }
@@ -62,7 +64,9 @@ var frames = sync.Pool{New: func() any { return new([]byte) }}
 // SendStream writes events until the source ends, the client disconnects or the session check
 // fails. If a client does not read, only its own stream is blocked, and the write timeout ends it.
 //
-// SendStream has few variables, to keep the stacks of thousands of waiting streams small.
+// SendStream has few variables, to keep the stacks of thousands of waiting streams small. frame
+// appends the encoding of an event. The zero value of the session check always holds. SendStream
+// sets its own write deadlines.
 func SendStream[E any](c *gin.Context, events Source[E], frame func([]byte, E) []byte, permit *SessionCheck) {
 	w := newEventWriter(c, frame)
 	next, end := events.Next(c.Request.Context(), time.Now()) // does not wait for events, so that the response begins immediately
@@ -75,9 +79,11 @@ func SendStream[E any](c *gin.Context, events Source[E], frame func([]byte, E) [
 
 // eventWriter writes the events of one stream.
 type eventWriter[E any] struct {
+	// Appends the encoding of an event.
 	c     *gin.Context
 	frame func([]byte, E) []byte
 	out   *http.ResponseController
+	// Whether the first write has happened, even without events.
 	begun bool
 	ping  time.Time // time of the next ping
 	renew time.Time // time at which the write deadline must be set again
@@ -94,7 +100,7 @@ func newEventWriter[E any](c *gin.Context, frame func([]byte, E) []byte) *eventW
 }
 
 // write writes events, and a ping if one is due. It flushes the response unless last is true,
-// because the end of the response does that.
+// because the end of the response does that. An error means that the stream must end.
 func (w *eventWriter[E]) write(events []E, last bool) error {
 	now := time.Now()
 	beat := !now.Before(w.ping)

@@ -23,7 +23,7 @@ const (
 // DecodeStrict decodes one JSON value into dst, which must be a pointer. It adds all problems to
 // found: unknown and repeated names, values of wrong types, missing fields, and the character
 // U+0000. Names are case-sensitive. ok is false if src is not valid JSON. DecodeStrict may modify
-// src.
+// src. If ok is true, dst may still be incomplete because of problems in found.
 func DecodeStrict(src []byte, dst any, found *Problems) (ok bool) {
 	return decode(Decoder{Src: src, Found: found}, dst)
 }
@@ -56,7 +56,8 @@ func decode(d Decoder, dst any) (ok bool) {
 }
 
 // Decoder decodes Src in one pass. Its methods add problems to Found. They return an error only for
-// invalid JSON, which ends the decoding.
+// invalid JSON, which ends the decoding. It is used for one value by one goroutine. Src must be
+// valid UTF-8.
 type Decoder struct {
 	Src   []byte
 	pos   int    // offset of the next byte
@@ -123,7 +124,8 @@ func (d *Decoder) peek() byte {
 	return 0
 }
 
-// Value decodes one value of shape s into dst.
+// Value decodes one value of shape s into dst. The decoder never stores a value of the wrong type;
+// it adds a problem and continues behind the value.
 func (d *Decoder) Value(s *shape, dst reflect.Value) *apierr.Field { //nolint:cyclop // one case for each kind
 	first := d.peek()
 	switch s.kind {
@@ -184,6 +186,7 @@ func (d *Decoder) Value(s *shape, dst reflect.Value) *apierr.Field { //nolint:cy
 }
 
 // union decodes a value into the field of a union whose type matches the first byte of the value.
+// null matches no field.
 func (d *Decoder) union(s *shape, dst reflect.Value, first byte) *apierr.Field {
 	for i := range s.fields {
 		if f := &s.fields[i]; begins(f.shape.kind, first) {
@@ -210,6 +213,7 @@ func begins(k kind, first byte) bool {
 }
 
 // wrong skips a value of the wrong type and adds a problem for it, but not for problems within it.
+// Only a syntax error is returned.
 func (d *Decoder) wrong(s *shape) *apierr.Field {
 	before := len(d.Found.List)
 	if err := d.skip(); err != nil {
@@ -256,7 +260,8 @@ func (d *Decoder) float(dst reflect.Value) *apierr.Field {
 	return nil
 }
 
-// structure decodes an object into a struct and adds a problem for each missing required field.
+// structure decodes an object into a struct and adds a problem for each missing required field. It
+// has at most 64 fields; see fieldsFor.
 func (d *Decoder) structure(s *shape, dst reflect.Value) *apierr.Field {
 	if err := d.down(); err != nil {
 		return err
@@ -379,7 +384,7 @@ func (d *Decoder) list(s *shape, dst reflect.Value) *apierr.Field {
 	}
 }
 
-// Into decodes Src into target.
+// Into decodes Src into target. White space after the value is not checked.
 func (d *Decoder) Into(target reflect.Value) *apierr.Field {
 	return d.Value(shapeFor(target.Type()), target)
 }

@@ -13,7 +13,8 @@ import (
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// down enters an object or a list. The methods member and element leave it at its end.
+// down enters an object or a list. The methods member and element leave it at its end. Too many
+// levels are an error, because the decoder is recursive.
 func (d *Decoder) down() *apierr.Field {
 	d.pos++
 	d.depth++
@@ -76,7 +77,8 @@ func (d *Decoder) element(first bool) (more bool, err *apierr.Field) {
 	return true, nil
 }
 
-// skip scans one value of any type. It checks only the syntax and that names are unique.
+// skip scans one value of any type. It checks only the syntax and that names are unique. Its memory
+// is that of the names in objects.
 func (d *Decoder) skip() *apierr.Field {
 	switch c := d.peek(); {
 	case c == '"':
@@ -156,7 +158,7 @@ func (d *Decoder) literal(word string) *apierr.Field {
 	return nil
 }
 
-// number scans a number and returns its text.
+// number scans a number and returns its text. The text is a part of Src.
 func (d *Decoder) number() ([]byte, *apierr.Field) {
 	start := d.pos
 	if d.at('-') {

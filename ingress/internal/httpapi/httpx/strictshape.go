@@ -9,7 +9,8 @@ import (
 )
 
 // Optional is a field of a body that may be missing. Set is true if the field is present, even with
-// the zero value.
+// the zero value. The zero value means that the field is missing. Null is a value of the wrong
+// type, unless T accepts it.
 type Optional[T any] struct {
 	Set   bool
 	Value T
@@ -80,7 +81,8 @@ func (s *shape) expected() string {
 	return strings.Join(names, " or ")
 }
 
-// shape is the decoder's description of a Go type. It is computed once for each type.
+// shape is the decoder's description of a Go type. It is computed once for each type. It is not
+// changed afterwards, so it is safe for concurrent use.
 type shape struct {
 	kind   kind
 	typ    reflect.Type
@@ -110,7 +112,8 @@ func shapeFor(typ reflect.Type) *shape {
 	return s
 }
 
-// newShape computes the shape of a type.
+// newShape computes the shape of a type. It panics for a type that the decoder does not support.
+// Recursive types are not supported.
 func newShape(typ reflect.Type) *shape { //nolint:cyclop // one case for each kind
 	s := &shape{typ: typ}
 

@@ -15,12 +15,14 @@ import (
 
 // TimePage is the requested part of a list that is ordered by time.
 type TimePage struct {
+	// Number of entries, from 1 to MaxPage.
 	Limit int
+	// Position of the previous page's last entry; zero: the first page.
 	After accountdb.After
 }
 
 // ReadTimePage reads the query's limit and cursor for a list of resources whose ids have one of the
-// prefixes.
+// prefixes. The error lists all problems of the two parameters.
 func ReadTimePage(c *gin.Context, prefixes ...string) (TimePage, error) {
 	found := &Problems{}
 	p := TimePage{Limit: ReadLimit(c, found)}
@@ -34,7 +36,7 @@ func ReadTimePage(c *gin.Context, prefixes ...string) (TimePage, error) {
 }
 
 // readAfter decodes a cursor. A cursor is the base64 form of microseconds since 1970, a dot and an
-// id.
+// id. The time must be in its canonical form, so that each position has one cursor.
 func readAfter(cursor string, prefixes []string) (accountdb.After, bool) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
 	if err != nil {

@@ -33,11 +33,11 @@ const (
 // runWriter writes runs in the format of an export. The methods are called in the order head, run
 // for each run, flush. An error of the client's connection is returned by any of them.
 type runWriter interface {
-	// Writes what precedes the runs.
+	// head writes what precedes the runs.
 	head() error
-	// Writes one run.
+	// run writes one run.
 	run(run *domain.RunSummary) error
-	// Writes what is still buffered.
+	// flush writes what is still buffered.
 	flush() error
 }
 

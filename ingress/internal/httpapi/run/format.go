@@ -141,7 +141,7 @@ func collectFormatted(c *gin.Context, reader *uistream.Reader) (chatBody, *threa
 		return chatBody{}, nil, nil, err
 	}
 
-	// Decode leniently first, since only the format depends on the presence of messages.
+	// Decode leniently first: a body with messages has the format of a library.
 	found, sent := &httpx.Problems{}, conversation{}
 	if !httpx.DecodeOpen(buf.Bytes(), &sent, found) || found.Has(httpx.BodyPath) {
 		return chatBody{}, nil, nil, found.Err()

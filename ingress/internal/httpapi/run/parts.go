@@ -67,7 +67,6 @@ func (p *messagePart) file(found *httpx.Problems, at string) (file openaiapi.Att
 
 	// The id of a part of this type has another meaning, so it is not an uploaded file.
 	case p.Type == "file":
-
 		file.FileID = ""
 		return file.Given(p.URL, "", openaiapi.Members{At: at, Data: "url"}, found.Add)
 	default:

@@ -410,8 +410,8 @@ func sessionTarget(c *gin.Context, found *httpx.Problems) (target string, presen
 // Both cases have the same error, so that ids reveal nothing.
 func noSession() error { return apierr.Missing() }
 
-// entryFor returns a session in the form of an entry of a list. The kind of the target's
-// id determines the field.
+// entryFor returns a session in the form of an entry of a list. The id of the target shows whether
+// it is a template.
 func entryFor(s sessiondb.Session) sessionEntry {
 	entry := sessionEntry{ID: s.SessionID, Principal: s.Principal, CreatedAt: domain.At(s.CreatedAt), Runs: s.Runs}
 	if id.Valid(id.Template, s.TargetID) {

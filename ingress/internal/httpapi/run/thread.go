@@ -156,7 +156,6 @@ func (t *thread) sent() (sent []string) {
 //
 // Visitors must not write answers of the agent. Therefore only the messages after the last answer
 // are added to a visitor's submission.
-
 func (h *Handler) bring(ctx context.Context, s *dispatch.Submission, t *thread) error {
 	// key identifies the session in the database.
 	key := contract.Hash(s.Caller.OrganizationID, s.Target(), s.Principal, s.SessionID)

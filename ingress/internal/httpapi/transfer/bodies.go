@@ -24,14 +24,18 @@ var Messages = &Policy{
 	Limit: LimitArrival,
 }
 
-// Bodies limits large bodies that contain a message. It implements httpx.LargeBodies.
+// Bodies limits large bodies that contain a message. It implements httpx.LargeBodies. It is safe
+// for concurrent use. An ingress process has one.
 type Bodies struct {
 	Limiter
 
+	// Returns the session check of a request.
 	Permit func(c *gin.Context) httpx.SessionCheck
 }
 
-// Receive takes a slot for a request and returns a reader for the rest of its body.
+// Receive takes a slot for a request and returns a reader for the rest of its body. limit is the
+// maximum size of the whole body in bytes. The wait for a slot takes at most the Queue time of the
+// policy. The errors are those of the function Receive.
 func (b *Bodies) Receive(c *gin.Context, limit int64) (body io.Reader, leave func(), err error) {
 	in, err := Receive(c, OwnerFor(c), b.Permit(c), Step{All: &b.Limiter, Max: limit})
 	if err != nil {
@@ -41,10 +45,11 @@ func (b *Bodies) Receive(c *gin.Context, limit int64) (body io.Reader, leave fun
 }
 
 // message is an upload that sets no deadline after its last byte. The request may then wait for its
-// run, and the client is not slow during this wait.
+// run, and the client is not slow during this wait. Package httpx reads it.
 type message struct{ in *Upload }
 
-// Read reads from the body. At its end, Read records that the client has sent everything.
+// Read reads from the body. At its end, Read records that the client has sent everything. An error
+// at the end means that another transfer has taken the slot.
 func (m message) Read(p []byte) (int, error) {
 	n, err := m.in.Read(p)
 	if err == io.EOF { //nolint:errorlint // a body never wraps io.EOF

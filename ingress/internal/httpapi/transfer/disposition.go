@@ -18,7 +18,8 @@ const (
 
 // disposition returns the Content-Disposition header for a file. Any program may have chosen the
 // file's name. The header therefore contains a safe form of the name: it cannot break the header,
-// name another folder or mislead people who read it.
+// name another folder or mislead people who read it. inline says whether browsers may show the
+// file.
 func disposition(inline bool, name string) string {
 	kind := "attachment"
 	if inline {
@@ -38,7 +39,7 @@ func disposition(inline bool, name string) string {
 }
 
 // savedName returns the last element of a path, without invisible and bidirectional characters,
-// truncated to maxNameBytes bytes.
+// truncated to maxNameBytes bytes. An empty or dotted name becomes defaultName.
 func savedName(name string) string {
 	name = name[strings.LastIndexAny(name, `/\`)+1:]
 	name = strings.TrimSpace(strings.Map(replaceInvisible, name))
@@ -79,7 +80,8 @@ func asciiName(name string) string {
 	}, name)
 }
 
-// extendedName encodes a name as RFC 8187 defines it.
+// extendedName encodes a name as RFC 8187 defines it. Letters, digits and a few marks stay as they
+// are.
 func extendedName(name string) string {
 	var out strings.Builder
 	for _, b := range []byte(name) {

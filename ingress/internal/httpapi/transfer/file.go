@@ -26,7 +26,8 @@ const filePolicy = "sandbox; default-src 'none'"
 const FileVaries = "Cookie, Authorization, X-Api-Key, X-Organization-Id"
 
 // SendFile responds with a file or with the requested range of it. The caller must release the slot
-// of the download.
+// of the download. content must be at its beginning. If the content cannot be read before anything
+// was sent, the response is an error. caching is the header Cache-Control.
 func SendFile(c *gin.Context, file domain.File, caching string, content io.ReadSeeker, from *Slot, permit httpx.SessionCheck) {
 	send(c, file, content, from, permit, func(header http.Header) {
 		header.Set("Cross-Origin-Resource-Policy", "same-origin")
@@ -45,7 +46,8 @@ func SendLinked(c *gin.Context, file domain.File, caching string, content io.Rea
 }
 
 // send responds with a file. share sets the headers that determine who may cache and embed the
-// response.
+// response. It supports conditional requests and single ranges. It never returns an error, because
+// it has responded with it.
 func send(c *gin.Context, file domain.File, content io.ReadSeeker, from *Slot, permit httpx.SessionCheck, share func(http.Header)) {
 	header := c.Writer.Header()
 	before := header.Clone()
@@ -93,7 +95,8 @@ var fileTypes = map[string]struct {
 	"application/pdf":  {"application/pdf", false},
 }
 
-// describe sets the headers that describe a file.
+// describe sets the headers that describe a file. The type is the declared type only if it is in
+// fileTypes, because a wrong type could execute code in a browser.
 func describe(header http.Header, file domain.File) {
 	media, _, err := mime.ParseMediaType(file.MIMEType)
 	kind, known := fileTypes[media]
@@ -113,7 +116,7 @@ var singleRange = regexp.MustCompile(`^bytes=([0-9]{1,18}-([0-9]{1,18})?|-0{0,8}
 
 // byteRange returns a request that has only the headers that apply to a file: If-None-Match, and a
 // single Range with its If-Range. It ignores lists of ranges and malformed ranges, as RFC 9110
-// allows; the response is then the whole file.
+// allows; the response is then the whole file. The request has no body and no URL.
 func byteRange(req *http.Request) *http.Request {
 	header := http.Header{}
 	if tags := req.Header.Values("If-None-Match"); len(tags) > 0 {
@@ -127,6 +130,7 @@ func byteRange(req *http.Request) *http.Request {
 }
 
 // errorRecorder records an error of the reader, because http.ServeContent does not return it.
+// io.EOF is no error.
 type errorRecorder struct {
 	io.ReadSeeker
 	err error

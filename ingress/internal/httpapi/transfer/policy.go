@@ -72,7 +72,8 @@ const (
 	smallPaceTime = time.Second
 )
 
-// Policy contains the limits of one kind of transfer at one ingress process.
+// Policy contains the limits of one kind of transfer at one ingress process. It is not changed, and
+// may be used by several limiters.
 type Policy struct {
 	Bounds
 

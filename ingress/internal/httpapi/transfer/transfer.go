@@ -23,13 +23,15 @@ import (
 var ErrCut = errors.New("aborted to make room for another transfer")
 
 // Limiter enforces a Policy. Open contains the transfers that are in progress, the oldest first.
+// Its methods are safe for concurrent use. Mu protects Open.
 type Limiter struct {
 	*Policy
 	Mu   sync.Mutex
 	Open []*Slot
 }
 
-// Owner identifies the sender or reader for which a transfer counts.
+// Owner identifies the sender or reader for which a transfer counts. Transfers with the same
+// organization, credential or client share limits.
 type Owner struct {
 	Organization, Credential string
 	Client                   string // the client's address, or the /64 prefix for IPv6
@@ -55,13 +57,13 @@ func (o *Owner) network() string {
 	return o.Client // the client is not an IP address but a name such as "local"
 }
 
-// OwnerFor returns the owner of a request's transfers: its caller.
+// OwnerFor returns the owner of a request's transfers: its caller. The caller is verified.
 func OwnerFor(c *gin.Context) Owner {
 	who := httpx.Caller(c)
 	return Owner{Organization: who.OrganizationID, Credential: who.Credential, Client: who.Client}
 }
 
-// Slot is the slot of one transfer.
+// Slot is the slot of one transfer. The mutex of its limiter protects the fields that change.
 type Slot struct {
 	Owner
 	network string // network of the client; see Owner.network
@@ -88,7 +90,9 @@ type progress struct {
 //
 // The last quarter of the slots is reserved for newcomers: transfers whose organization and network
 // have no slot yet. If no slot is free, the new transfer takes the slot of a transfer that is
-// slower than the required pace. A transfer that keeps the pace is never aborted.
+// slower than the required pace. A transfer that keeps the pace is never aborted. The errors are
+// rate_limited if the owner has reached a limit, and overloaded if no slot is free. Enter does not
+// wait.
 func (d *Limiter) Enter(who Owner, conn *http.ResponseController) (*Slot, error) {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
@@ -156,7 +160,8 @@ func (d *Limiter) holdings(who *Slot) (has Bounds, newcomer bool) {
 	return has, newcomer
 }
 
-// EnterOrWait works like Enter, but waits up to the policy's Queue time for a slot.
+// EnterOrWait works like Enter, but waits up to the policy's Queue time for a slot. It tries again
+// every queueInterval. The wait ends with ctx; the error is then that of the last attempt.
 func (d *Limiter) EnterOrWait(ctx context.Context, who Owner, conn *http.ResponseController) (*Slot, error) {
 	// Usually a slot is free, so try first without creating timers.
 	p, err := d.Enter(who, conn)
@@ -191,7 +196,8 @@ func (t *Policy) busy() *apierr.Error {
 	return busy
 }
 
-// cutError returns the error for a transfer that was aborted to make room for another.
+// cutError returns the error for a transfer that was aborted to make room for another. It contains
+// the pace that the transfer would have needed.
 func (p *Slot) cutError() *apierr.Error {
 	cut := apierr.Wrap(apierr.Overloaded, ErrCut,
 		"%s, and this transfer was slower than %d KiB a second; try again", p.all.TooMany, max(p.needed, p.all.Pace)>>10)
@@ -295,14 +301,16 @@ func (p *Slot) slow(now time.Time, pace int64) bool {
 	return !p.complete && p.waited(now) >= p.all.Patience && p.rate(now) < float64(pace)
 }
 
-// Wait records that the transfer now begins to wait for its client.
+// Wait records that the transfer now begins to wait for its client. The caller must call moved
+// after the wait.
 func (p *Slot) Wait() {
 	p.all.Mu.Lock()
 	defer p.all.Mu.Unlock()
 	p.waiting = time.Now()
 }
 
-// moved records that the wait for the client has ended and that n bytes were transferred.
+// moved records that the wait for the client has ended and that n bytes were transferred. n may be
+// 0 after an error.
 func (p *Slot) moved(n int) {
 	p.all.Mu.Lock()
 	defer p.all.Mu.Unlock()
@@ -317,7 +325,7 @@ func (p *Slot) moved(n int) {
 }
 
 // Leave releases a slot, unless another transfer has already taken it. After Leave, the limiter no
-// longer sets the deadline of the connection.
+// longer sets the deadline of the connection. It may be called several times.
 func (d *Limiter) Leave(p *Slot) {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
@@ -325,7 +333,8 @@ func (d *Limiter) Leave(p *Slot) {
 }
 
 // Extend sets the deadline for a transfer that has moved the given number of bytes. It returns an
-// error if another transfer has taken the slot.
+// error if another transfer has taken the slot. The deadline gives a transfer at the required pace
+// enough time for its bytes.
 func (p *Slot) Extend(moved int64) error {
 	p.all.Mu.Lock()
 	defer p.all.Mu.Unlock()
@@ -350,7 +359,7 @@ func (p *Slot) arrived() error {
 }
 
 // setDeadline sets the deadline for the rest of the request, during which the service does not wait
-// for the client.
+// for the client. The limit of pace no longer applies.
 func (p *Slot) setDeadline(d time.Duration) {
 	p.all.Mu.Lock()
 	defer p.all.Mu.Unlock()
@@ -361,7 +370,7 @@ func (p *Slot) setDeadline(d time.Duration) {
 }
 
 // download writes a file while it has its slot and its credential is valid. It discards the body of
-// an error response, because SendFile writes the error itself.
+// an error response, because SendFile writes the error itself. It is used by one goroutine.
 type download struct {
 	http.ResponseWriter
 	from   *Slot
@@ -378,7 +387,8 @@ func NewWriter(c *gin.Context, from *Slot, permit httpx.SessionCheck) io.Writer 
 	return &download{ResponseWriter: c.Writer, from: from, permit: permit}
 }
 
-// WriteHeader sends the status if it means success. Otherwise it does nothing.
+// WriteHeader sends the status if it means success. Otherwise it does nothing. SendFile responds
+// itself to any other status.
 func (d *download) WriteHeader(status int) {
 	if d.status = status; status < http.StatusBadRequest {
 		d.ResponseWriter.WriteHeader(status)
@@ -386,7 +396,8 @@ func (d *download) WriteHeader(status int) {
 }
 
 // Write writes a piece of the file. It returns an error if another transfer has taken this
-// transfer's slot, or if the credential has expired.
+// transfer's slot, or if the credential has expired. After an error, the rest of the file is not
+// sent.
 func (d *download) Write(p []byte) (n int, err error) {
 	if d.status >= http.StatusBadRequest {
 		return len(p), nil

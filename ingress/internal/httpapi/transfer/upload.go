@@ -26,7 +26,8 @@ const (
 // ErrNotAllowed is the error if an upload sends more bytes than Allow permits.
 var ErrNotAllowed = errors.New("the header of a part is too large")
 
-// LimitArrival sets the deadlines for receiving a body and for responding to it.
+// LimitArrival sets the deadlines for receiving a body and for responding to it. The response has
+// AnswerTime in addition.
 func LimitArrival(conn *http.ResponseController, until time.Time) {
 	_ = conn.SetReadDeadline(until) // fails only for the recorders of tests
 	_ = conn.SetWriteDeadline(until.Add(AnswerTime))
@@ -39,7 +40,7 @@ type Step struct {
 }
 
 // Upload reads a body as long as it has its slot, its client is fast enough and its credential is
-// valid. A growing body moves from one Step to the next.
+// valid. A growing body moves from one Step to the next. It is used by one goroutine.
 type Upload struct {
 	Body            io.Reader
 	From            *Slot
@@ -81,7 +82,9 @@ func Receive(c *gin.Context, who Owner, permit httpx.SessionCheck, steps ...Step
 	}, nil
 }
 
-// advance takes a slot at the next step when the body has become too large for the current step.
+// advance takes a slot at the next step when the body has become too large for the current step. It
+// waits for the slot of the next step, and then releases the current one. It keeps the current slot
+// after an error.
 func (r *Upload) advance() error {
 	if len(r.steps) == 0 || r.received <= r.edge {
 		return nil
@@ -99,7 +102,8 @@ func (r *Upload) advance() error {
 }
 
 // Complete records that the whole body was received. AnswerTime then remains for storing the body
-// and responding.
+// and responding. It must be called before the service stores the body, so that the client does not
+// count as slow.
 func (r *Upload) Complete() {
 	r.From.setDeadline(AnswerTime)
 	if r.From.all.UntilWhole {
@@ -110,10 +114,12 @@ func (r *Upload) Complete() {
 // Leave releases the slot. The rest of the body is not read.
 func (r *Upload) Leave() { r.From.all.Leave(r.From) }
 
-// Allow limits the number of bytes that may be read from now on.
+// Allow limits the number of bytes that may be read from now on. It protects parsers that read a
+// header of unknown length. AnyBytes removes the limit.
 func (r *Upload) Allow(n int64) { r.Allowed = n }
 
-// Read reads from the body. Its errors are API errors, except for io.EOF and ErrNotAllowed.
+// Read reads from the body. Its errors are API errors, except for io.EOF and ErrNotAllowed. After
+// an error, each call returns the same error.
 func (r *Upload) Read(p []byte) (n int, err error) {
 	switch {
 	case r.Err != nil:
@@ -171,7 +177,8 @@ func (r *Upload) extendDeadline() error {
 	return nil
 }
 
-// readError returns the API error for a failed read.
+// readError returns the API error for a failed read. If the transfer was aborted, the reason is
+// more useful than the error of the connection.
 func (r *Upload) readError(err error) error {
 	if tooMuch, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return httpx.TooLarge(tooMuch.Limit)

@@ -21,19 +21,23 @@ const (
 	maxMissing     = 1000            // maximum number of cached ids that have no hook
 	hookKept       = time.Minute     // how long an unused hook stays in the cache
 	hookReads      = 16              // number of concurrent reads of unknown ids, and of recently cached hooks
-	hookReadTime   = 3 * time.Second
+	// Timeout of a read, including the wait for a slot.
+	hookReadTime = 3 * time.Second
 )
 
-// Hook is a hook that accepts deliveries, with its secrets decrypted and its rules parsed.
+// Hook is a hook that accepts deliveries, with its secrets decrypted and its rules parsed. It is
+// shared by all deliveries of a process and not modified after it was read.
 type Hook struct {
 	hookdb.ReceivingHook
 
 	Secrets []string // current secret, followed by the previous one during a rotation
 
+	// Parsed rules; nil if the hook is disabled or no secret can be decrypted.
 	rules *webhookin.Rules
 }
 
-// Caller returns the caller in whose name the hook starts runs: the hook's key.
+// Caller returns the caller in whose name the hook starts runs: the hook's key. Runs of the hook
+// have the permissions and the budget of this key.
 func (h *Hook) Caller() domain.Caller {
 	return domain.Caller{
 		Kind: domain.CallerSystem, OrganizationID: h.OrganizationID, UserID: h.KeyUserID, KeyID: h.KeyID, Credential: h.KeyID,
@@ -41,13 +45,16 @@ func (h *Hook) Caller() domain.Caller {
 }
 
 // Hooks caches hooks, and ids that have no hook. The number of concurrent reads is limited. Unknown
-// ids have a separate limit, so that a flood of random ids delays only reads of unknown ids.
+// ids have a separate limit, so that a flood of random ids delays only reads of unknown ids. It is
+// safe for concurrent use. One is created for each process.
 type Hooks struct {
+	// Reads a hook from the database; the error is not_found if there is none.
 	read         func(ctx context.Context, id string) (hookdb.ReceivingHook, error)
 	secrets      Opener
 	first, again chan struct{} // slots for reads of unknown ids and for reads of recently cached hooks
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// Hooks by id, including disabled ones.
 	known   map[string]knownHook
 	missing map[string]time.Time // ids without a hook, and when their entries expire
 	swept   time.Time            // when expired entries were last removed from the caches
@@ -61,13 +68,13 @@ type knownHook struct {
 	until time.Time
 }
 
-// Opener decrypts stored secrets.
+// Opener decrypts stored secrets. A Watch of package sealed implements it.
 type Opener interface {
 	OpenText(kind sealdb.Kind, org, id, sealed string) (string, error)
 }
 
 // NewHooks returns a cache that reads hooks with the function read and decrypts their secrets with
-// opener.
+// opener. It starts no goroutine.
 func NewHooks(read func(context.Context, string) (hookdb.ReceivingHook, error), opener Opener) *Hooks {
 	return &Hooks{
 		read: read, secrets: opener, first: make(chan struct{}, hookReads), again: make(chan struct{}, hookReads),
@@ -76,7 +83,9 @@ func NewHooks(read func(context.Context, string) (hookdb.ReceivingHook, error), 
 }
 
 // Get returns a hook that accepts deliveries. It returns not_found if the hook does not exist or is
-// disabled, and another error if its secrets cannot be decrypted.
+// disabled, and another error if its secrets cannot be decrypted. The error is overloaded if too
+// many reads are in progress. A change in another process takes effect after at most 5 s. The
+// result must not be modified.
 func (l *Hooks) Get(ctx context.Context, id string) (*Hook, error) {
 	// Disabled and unknown hooks are cached, too, so that senders who keep trying cause no queries.
 	entry, known := l.remembered(id)
@@ -108,7 +117,8 @@ func (l *Hooks) remembered(id string) (entry knownHook, known bool) {
 	return entry, known && now.Before(entry.until)
 }
 
-// queue returns the channel of slots that a read of the id must use.
+// queue returns the channel of slots that a read of the id must use. An id that was read recently
+// has a hook, so it cannot come from a flood of random ids.
 func (l *Hooks) queue(id string) chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -118,7 +128,8 @@ func (l *Hooks) queue(id string) chan struct{} {
 	return l.first
 }
 
-// find reads a hook, unless another request has read it while this one waited for a slot.
+// find reads a hook, unless another request has read it while this one waited for a slot. The wait
+// and the read together take at most hookReadTime. Errors of the database are not cached.
 func (l *Hooks) find(ctx context.Context, id string) (knownHook, error) {
 	ctx, cancel := context.WithTimeout(ctx, hookReadTime)
 	defer cancel()
@@ -153,7 +164,9 @@ func (l *Hooks) find(ctx context.Context, id string) (knownHook, error) {
 }
 
 // open decrypts the secrets of a hook. During a rotation a hook has two secrets, of which one
-// suffices. If none can be decrypted, open returns sealdb.ErrUnopened together with the hook.
+// suffices. If none can be decrypted, open returns sealdb.ErrUnopened together with the hook. A
+// hook that is disabled is returned without secrets and rules. Invalid rules are an error, because
+// stored rules were checked before.
 func (l *Hooks) open(found hookdb.ReceivingHook) (*Hook, error) {
 	hook := &Hook{ReceivingHook: found}
 	if !found.Enabled {
@@ -184,7 +197,7 @@ func (l *Hooks) open(found hookdb.ReceivingHook) (*Hook, error) {
 }
 
 // put caches an entry. If the cache is full, it is cleared, because reading the hooks again is
-// cheap.
+// cheap. It also removes expired entries, at most once a minute.
 func (l *Hooks) put(id string, entry knownHook) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -209,6 +222,7 @@ func (l *Hooks) put(id string, entry knownHook) {
 }
 
 // Forget drops a hook from the cache, so that a change takes effect on this process immediately.
+// Other processes see the change when their entry expires. An unknown id is ignored.
 func (l *Hooks) Forget(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -217,7 +231,7 @@ func (l *Hooks) Forget(id string) {
 }
 
 // tooManyHooks returns the error for a delivery whose hook was not read because too many reads were
-// in progress.
+// in progress. Its status is 503, and the sender may retry after a second.
 func tooManyHooks() error {
 	busy := apierr.New(apierr.Overloaded, "too many deliveries to unknown hooks")
 	busy.RetryAfter = time.Second

@@ -25,12 +25,14 @@ import (
 )
 
 const (
-	payloadPassed  = 64 << 10 // maximum size of a payload that is passed to the agent, in bytes
-	maxContent     = 200      // maximum length of a Content-Type that is stored, in bytes
+	payloadPassed = 64 << 10 // maximum size of a payload that is passed to the agent, in bytes
+	maxContent    = 200      // maximum length of a Content-Type that is stored, in bytes
+	// Type of trigger that is stored with the runs.
 	triggerWebhook = "webhook"
 )
 
-// Intake decides what happens to deliveries, logs them, and starts their runs.
+// Intake decides what happens to deliveries, logs them, and starts their runs. It is safe for
+// concurrent use. All fields are required and not changed afterwards.
 type Intake struct {
 	Agents      *agentdb.Store
 	Log         *hookdb.Store // log of deliveries
@@ -41,27 +43,34 @@ type Intake struct {
 	Retention   time.Duration // how long runs are kept
 }
 
-// Delivered contains the data of a delivery that is stored in addition to its event.
+// Delivered contains the data of a delivery that is stored in addition to its event. The body must
+// not change until Take returns.
 type Delivered struct {
 	ContentType string
+	// Raw body; it is stored up to hookdb.MaxDeliveryBody bytes.
 	Body        []byte
 	Traceparent string // W3C trace context of the request
 	Again       bool   // whether a user redelivers the delivery, so that the filter does not apply
 }
 
-// Receipt is the outcome of a delivery, in the form of the response to its sender.
+// Receipt is the outcome of a delivery, in the form of the response to its sender. RunID is nil if
+// the delivery has started no run.
 type Receipt struct {
-	DeliveryID string                `json:"deliveryId"`
-	Status     domain.DeliveryStatus `json:"status"`
-	RunID      *string               `json:"runId"`
-	Duplicate  bool                  `json:"duplicate"`
-	Error      *domain.RunError      `json:"error"`
+	DeliveryID string `json:"deliveryId"`
+	// Outcome, such as accepted, coalesced, filtered, refused or answered.
+	Status domain.DeliveryStatus `json:"status"`
+	RunID  *string               `json:"runId"`
+	// Whether the source has sent this delivery before.
+	Duplicate bool `json:"duplicate"`
+	// Why the delivery was refused; nil: it was not.
+	Error *domain.RunError `json:"error"`
 }
 
 // Take logs a verified delivery. It accepts a run if the rules of the hook require one. For a
 // repeated delivery it returns the outcome of the first delivery. A delivery that cannot start a
 // run is not an error, because senders disable hooks that respond with errors. A delivery over the
-// rate limit that starts no run is not logged.
+// rate limit that starts no run is not logged. Log entry and run are inserted in one transaction,
+// so a repeated delivery is safe.
 func (i *Intake) Take(ctx context.Context, hook *Hook, e *webhookin.Event, of Delivered) (Receipt, error) {
 	// The request is charged before the decision, because the decision reads the payload and the
 	// budget.
@@ -102,7 +111,9 @@ func (i *Intake) Take(ctx context.Context, hook *Hook, e *webhookin.Event, of De
 }
 
 // delay sets a later time for the run of a delivery over the rate limit, because the sender may not
-// repeat the delivery. If the delivery starts no run, it is not logged.
+// repeat the delivery. If the delivery starts no run, it is not logged. A missing agent, or one
+// that does not accept automations, refuses the delivery. wait is the time until the limit allows
+// the next request.
 func (i *Intake) delay(ctx context.Context, hook *Hook, d *queuedb.NewDelivery, wait time.Duration) error {
 	if d.Run == nil {
 		return nil
@@ -150,7 +161,7 @@ func (i *Intake) deliver(ctx context.Context, d queuedb.NewDelivery) (queuedb.Ac
 }
 
 // withoutLog returns the outcome of a delivery without logging the delivery. For a repeated
-// delivery, the outcome contains the run of the first delivery.
+// delivery, the outcome contains the run of the first delivery. It only reads the log.
 func (i *Intake) withoutLog(ctx context.Context, d queuedb.NewDelivery) (queuedb.AcceptedDelivery, error) {
 	seen, err := i.Log.Delivery(ctx, d.OrganizationID, d.HookID, d.ID)
 	if err != nil && apierr.CodeFor(err) != apierr.NotFound {
@@ -173,7 +184,8 @@ func (i *Intake) deliverOnce(ctx context.Context, d queuedb.NewDelivery) (queued
 }
 
 // decide returns the record of a delivery with its outcome: answered, filtered, refused, or
-// accepted with a run.
+// accepted with a run. It inserts nothing. It reads the budget. The error is one of the database or
+// of the hook's settings.
 func (i *Intake) decide(ctx context.Context, hook *Hook, e *webhookin.Event, of Delivered) (queuedb.NewDelivery, error) {
 	// A ping keeps the initial status, answered. For any other delivery, the rules change the
 	// status.
@@ -230,7 +242,8 @@ func (i *Intake) decide(ctx context.Context, hook *Hook, e *webhookin.Event, of 
 }
 
 // coalesceKey returns the key under which deliveries are coalesced. It differs after a change of
-// the hook's agent or API key.
+// the hook's agent or API key. Keys of different agents or API keys must not share a run, because
+// their permissions differ.
 func coalesceKey(hook *Hook, key string) *queuedb.Collect {
 	by := hook.Coalesce
 	return &queuedb.Collect{
@@ -241,7 +254,8 @@ func coalesceKey(hook *Hook, key string) *queuedb.Collect {
 
 // deliveryRun returns the run that a delivery starts. The run is the same as that of an automation
 // request with the hook's key. The payload is the run's data. The run is marked as having received
-// untrusted text.
+// untrusted text. The id of the delivery is the idempotency key, within the scope of the hook. The
+// run has the deadline i.RunDeadline.
 func (i *Intake) deliveryRun(hook *Hook, e *webhookin.Event, message, traceparent string) (queuedb.NewRun, error) {
 	s := dispatch.NewAutomation(hook.Caller(), hook.AgentID, i.Retention)
 	s.Message, s.Data, s.Traceparent = message, deliveryData(hook.Source, e), traceparent
@@ -256,7 +270,7 @@ func (i *Intake) deliveryRun(hook *Hook, e *webhookin.Event, message, traceparen
 // deliveryData returns the JSON that the agent receives in addition to the message. The member
 // "webhook" has the source, the event and the id. The member "payload" has the payload, or
 // "payloadBytes" has its size if it is too large. The payload is valid JSON and is copied, because
-// a JSON encoder would parse it again.
+// a JSON encoder would parse it again. The limit of a payload is payloadPassed bytes.
 func deliveryData(source domain.HookSource, e *webhookin.Event) json.RawMessage {
 	payload, passed := e.Payload.JSON(payloadPassed)
 	out := make([]byte, 0, len(payload)+len(e.Name)+len(e.ID)+128)
@@ -277,7 +291,7 @@ func deliveryData(source domain.HookSource, e *webhookin.Event) json.RawMessage 
 	return append(out, '}')
 }
 
-// refuse records that a delivery is refused, and why.
+// refuse records that a delivery is refused, and why. The sender sees both the code and the reason.
 func refuse(d *queuedb.NewDelivery, code apierr.Code, why string) {
 	d.Status, d.Error = domain.DeliveryRefused, &domain.RunError{Code: string(code), Message: why}
 }
@@ -291,7 +305,8 @@ func detail(err error) string {
 	return ""
 }
 
-// shortType returns a Content-Type in the form that is stored.
+// shortType returns a Content-Type in the form that is stored. It returns "" if the type is too
+// long or contains unusual characters.
 func shortType(contentType string) string {
 	foreign := func(r rune) bool { return r < ' ' || r > '~' }
 	if len(contentType) > maxContent || strings.ContainsFunc(contentType, foreign) {

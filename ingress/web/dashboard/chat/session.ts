@@ -1,5 +1,5 @@
 // A session in the chat: its turns, and the streams of their runs' events.
-import { address, ApiError, credentials, get, identity, inDemo, post, toLogin } from "../api";
+import { address, ApiError, credentials, get, identity, inDemo, post, sentence, toLogin } from "../api";
 import { events, StreamProblem, type StreamOptions } from "../../kit/sse";
 import type { Attachment, List, Run, RunSummary, SessionMessages } from "../types";
 import { showError } from "../ui/button";
@@ -355,7 +355,7 @@ export class ChatSession extends EventTarget {
   private refused(name: string, cause: unknown): void {
     if (!(cause instanceof StreamProblem)) throw cause;
     if (cause.status === 401 && !inDemo()) return toLogin();
-    const problem = new ApiError(cause.status, cause.code, cause.message, cause.errors, cause.requestId, cause.retryAfter);
+    const problem = new ApiError(cause.status, cause.code, sentence(cause.message), cause.errors, cause.requestId, cause.retryAfter);
     const turn = this.turns.find((t) => t.name === name);
     const againAt = cause.retryAfter === null ? null : Date.now() + cause.retryAfter * 1000;
     this.change(name, (t) => ({ ...t, problem, againAt, cutOff: null, stopping: false }));
