@@ -96,7 +96,8 @@ func TestAskAboutDocument(t *testing.T) {
 	a.agent(t, "Oldest", map[string]any{"model": "offline/echo", "tools": map[string]any{"knowledge": on}})
 	a.agent(t, "Handbook", searching)
 	a.agent(t, "Scheduled", map[string]any{"tools": map[string]any{"knowledge": on}, "allowedCallers": []string{"system"}})
-	a.agent(t, "Other documents", map[string]any{"tools": map[string]any{"knowledge": map[string]any{"enabled": true, "metadata": map[string]string{"shelf": "2"}}}})
+	shelf := map[string]any{"enabled": true, "metadata": map[string]string{"shelf": "2"}}
+	a.agent(t, "Other documents", map[string]any{"tools": map[string]any{"knowledge": shelf}})
 	a.agent(t, "Counter", nil)
 	p.reload()
 	p.upload(file(t, "crane lamp.md", "The crane lamp weighs 530 grams and has an oak foot.\n"))
