@@ -62,7 +62,7 @@ export const mebibytes = (n: string): string => `${n} MiB`;
 export const gibibytes = (n: string): string => `${n} GiB`;
 
 // Texts of the module ui/prices.
-export const offlineModelCostsNothing = (href: string) => <>The offline model costs nothing. Other models cost nothing until the operator <a href={href}>sets their prices</a>.</>;
+export const offlineModelIsFree = (href: string) => <>The offline model is free. For others, the operator <a href={href}>sets prices</a>.</>;
 
 // Texts of the module ui/requests.
 export const setParleySession = () => <>Set <code>PARLEY_SESSION</code> to the token that <code>POST /api/auth/login</code> returns.</>;

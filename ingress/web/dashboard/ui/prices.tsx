@@ -2,4 +2,4 @@
 import * as texts from "../texts/parts";
 
 /** Says that the offline model is free, and links to the settings with the prices of other models. */
-export const Prices = () => texts.offlineModelCostsNothing("/docs/settings#models");
+export const Prices = () => texts.offlineModelIsFree("/docs/settings#models");
