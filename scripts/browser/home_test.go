@@ -117,13 +117,22 @@ func TestBudgetOnAPhone(t *testing.T) {
 	p := open(t).signIn(signUp(t))
 	p.resize(phone)
 	p.visit("/dashboard")
-	p.in("region", "Last 7 days").is("link", "sets their prices")
+	p.in("region", "Last 7 days").is("link", "sets prices")
+	var below float64 // height of the part of the text that is below the plot's axis
+	p.js(&below, `() => {
+		const empty = [...document.querySelectorAll(".chart-empty")].at(-1);
+		const dates = empty.parentElement.querySelectorAll("text");
+		return empty.firstElementChild.getBoundingClientRect().bottom - dates[dates.length - 1].getBoundingClientRect().top;
+	}`)
+	if below > 0 {
+		t.Errorf("the text of the empty plot covers %.0f pixels of the dates", below)
+	}
 	p.shot("home-without-costs", phone, "light")
 	p.visit("/dashboard/org/usage")
 	p.click("button", "New budget")
 	dialog := p.in("dialog", "New budget")
 	dialog.sees("No run of the last 30 days had a cost")
-	dialog.sees("The offline model costs nothing")
+	dialog.sees("The offline model is free")
 	var mode string
 	p.js(&mode, `() => [...document.querySelectorAll("dialog input")].at(-1).inputMode`)
 	if mode != "decimal" {

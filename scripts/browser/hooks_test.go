@@ -44,7 +44,7 @@ func TestWebhook(t *testing.T) {
 	made.click("button", "Done")
 	p.is("heading", "Orders")
 	p.in("row", "…, delivery sha256:…").sees("accepted")
-	p.click("link", "Setup")
+	p.visit(p.path() + "/setup")
 	command := p.in("region", "a command that sends a delivery").snippet()
 	if out := delivered(t, command, secret); !strings.Contains(out, `"accepted"`) {
 		t.Fatalf("%s\noutput = %s", command, out)

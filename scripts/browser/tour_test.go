@@ -77,6 +77,8 @@ func TestTour(t *testing.T) {
 // that may be on another machine does not contain the account's address.
 func (p *page) signsOutWithoutPassword() {
 	p.t.Helper()
+	p.resize(phone)
+	p.click("button", "Menu")
 	p.click("button", "Account…")
 	p.click("button", "Sign out")
 	asks := p.in("dialog", "Sign out without a password?")
@@ -85,6 +87,7 @@ func (p *page) signsOutWithoutPassword() {
 		p.t.Errorf("the command to set a password is %q", got)
 	}
 	p.inspect("sign-out")
+	p.resize(phone)
 	asks.click("button", "Stay signed in")
 	p.isNot("dialog", "Sign out without a password?")
 	p.is("button", "Account…")

@@ -50,6 +50,7 @@ export enum Words {
 export const copyLabel = (label: string): string => `Copy: ${label}`;
 
 // Texts of the module ui/parts.
+export const offlineModelIsFree = (href: string) => <>The offline model is free. For others, the operator <a href={href}>sets prices</a>.</>;
 export const tryAgainInS = (retryAfter: number): string => `Try again in ${retryAfter} s.`;
 export const requestRequestId = (requestId: string) => <>Request <code>{requestId}</code></>;
 export const milliseconds = (ms: number): string => `${ms} ms`;
@@ -60,9 +61,6 @@ export const bytes = (n: number): string => `${n} B`;
 export const kibibytes = (n: string): string => `${n} KiB`;
 export const mebibytes = (n: string): string => `${n} MiB`;
 export const gibibytes = (n: string): string => `${n} GiB`;
-
-// Texts of the module ui/prices.
-export const offlineModelCostsNothing = (href: string) => <>The offline model costs nothing. Other models cost nothing until the operator <a href={href}>sets their prices</a>.</>;
 
 // Texts of the module ui/requests.
 export const setParleySession = () => <>Set <code>PARLEY_SESSION</code> to the token that <code>POST /api/auth/login</code> returns.</>;

@@ -170,6 +170,12 @@ export function Time({ at }: { at: string | null | undefined }) {
 export const exactTime = (at: string): string => exact.format(new Date(at));
 export const count = (n: number): string => whole.format(n);
 
+/**
+ * Explains why runs have no costs: the offline model is free. It links to the settings with the
+ * prices of other models.
+ */
+export const Prices = () => texts.offlineModelIsFree("/docs/settings#models");
+
 /** Formats milliseconds. */
 export function duration(ms: number): string {
   if (ms < 1000) return texts.milliseconds(Math.round(ms));

@@ -5,8 +5,7 @@ import * as texts from "../../texts/home";
 import { Words } from "../../texts/home";
 import type { Usage } from "../../types";
 import { currency, money, plainMoney } from "../../ui/money";
-import { count, Loaded, Section } from "../../ui/parts";
-import { Prices } from "../../ui/prices";
+import { count, Loaded, Prices, Section } from "../../ui/parts";
 import { Bars } from "../org/chart";
 import { useCounted } from "../org/counted";
 

@@ -14,8 +14,7 @@ import { Confirm } from "../../ui/confirm";
 import { Dialog } from "../../ui/dialog";
 import { Select, TextField, fieldFault } from "../../ui/field";
 import { currency, money, parseMoney } from "../../ui/money";
-import { count, Empty, Loaded, More, Problem, Section, Time } from "../../ui/parts";
-import { Prices } from "../../ui/prices";
+import { count, Empty, Loaded, More, Prices, Problem, Section, Time } from "../../ui/parts";
 import { toast } from "../../ui/toast";
 import { choicesFor, type Subjects } from "./subjects";
 
