@@ -133,16 +133,15 @@ func (w *Watch) Run(ctx context.Context, values Values) error {
 		return nil
 	}
 
-	for {
+	for ctx.Err() == nil {
 		pause := checkInterval
 		if err := w.check(ctx, values); err != nil && ctx.Err() == nil {
 			w.log.Debug().Err(err).Msg("cannot check yet which keys the stored values need")
 			pause = checkRetry
 		}
-		if lifecycle.Sleep(ctx, pause) != nil {
-			return nil
-		}
+		_ = lifecycle.Sleep(ctx, pause) // an error means that ctx has ended
 	}
+	return nil
 }
 
 // check reads which keys the values of each kind need, and logs and counts the missing ones. If the

@@ -137,7 +137,7 @@ export async function reached<T>(ask: () => Promise<T>, signal?: AbortSignal, ot
 
 /** Returns a message of the API, which has no capital letter and no period, as a sentence. */
 export function sentence(message: string): string {
-  return message.charAt(0).toUpperCase() + message.slice(1) + (/[.!?…:]$/.test(message) ? "" : ".");
+  return message.charAt(0).toUpperCase() + message.slice(1) + (/(^|[.!?…:])$/.test(message) ? "" : ".");
 }
 
 /** Returns the error in a response. If the status is 401, it opens the login page. */

@@ -371,7 +371,7 @@ func (s *Sweeper) expire(ctx context.Context) error {
 
 // indexRuns adds the words of finished runs to the search index until all of them are indexed.
 func (s *Sweeper) indexRuns(ctx context.Context) error {
-	for {
+	for ctx.Err() == nil {
 		began := time.Now()
 		n, err := s.store.Runs.IndexRuns(ctx, maxBatch)
 		s.metrics.count(actionIndex, n)
@@ -379,8 +379,7 @@ func (s *Sweeper) indexRuns(ctx context.Context) error {
 			return err
 		}
 
-		if lifecycle.Sleep(ctx, (indexShare-1)*time.Since(began)) != nil {
-			return nil
-		}
+		_ = lifecycle.Sleep(ctx, (indexShare-1)*time.Since(began)) // an error means that ctx has ended
 	}
+	return nil
 }
