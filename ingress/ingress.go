@@ -10,7 +10,7 @@
 //	addressLimit ─► http.Server ─► httpapi ─┬─► dispatch   accepts runs, waits for results
 //	                                        ├─► stream     events of runs
 //	                                        ├─► readers    cancels runs that no client reads
-//	                                        ├─► changes    changes of an organization
+//	                                        ├─► changes    streams of an organization's changes
 //	                                        └─► voicegate  voice connections
 //
 // When the context of Run ends, the ingress first reports that it is not ready, then drains

@@ -40,15 +40,15 @@ type RunDecision string
 // These constants are the decisions: they approve or deny a call that needs approval, or they
 // resolve a call whose outcome is unknown.
 const (
-	// The call is executed.
+	// Approve executes the call.
 	Approve RunDecision = "approve"
-	// The call is not executed, and the model is informed.
+	// Deny informs the model that the call is not executed.
 	Deny RunDecision = "deny"
-	// The call was executed, so it is not repeated.
+	// Happened states that the call was executed, so it is not repeated.
 	Happened RunDecision = "happened"
-	// The call is executed again.
+	// Resend executes the call again.
 	Resend RunDecision = "resend"
-	// The run ends with an error.
+	// Abandon ends the run with an error.
 	Abandon RunDecision = "abandon"
 )
 

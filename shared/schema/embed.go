@@ -59,7 +59,8 @@ func (p position) within(key string) position {
 	}
 }
 
-// value copies the next value. is is its role, and key its name in an object, or "" in a list.
+// value copies the next value, whose role is the argument is. key is its name in an object, or "" in
+// a list.
 func (e *embedding) value(is position, key string) error {
 	token, err := e.in.Token()
 	if err != nil {

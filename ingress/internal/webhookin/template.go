@@ -14,13 +14,12 @@ import (
 
 // These constants limit templates, in characters.
 const (
-	// Maximum length of a template.
+	// MaxTemplate is the maximum length of a template.
 	MaxTemplate = 32_000
 	maxName     = 4000 // maximum length of an event's name and of a delivery's id in a message, in characters
-	// Maximum length of a path.
-	maxPath  = 256
-	pathDeep = 16 // maximum number of names in a path
-	// Maximum number of placeholders in a template.
+	maxPath     = 256  // maximum length of a path
+	pathDeep    = 16   // maximum number of names in a path
+	// maxPlaceholders is the maximum number of placeholders in a template.
 	maxPlaceholders = 200
 )
 
@@ -41,10 +40,10 @@ const (
 // These constants are the marks around values of a payload. The system prompt says that text
 // between them is untrusted.
 const (
-	// Mark before a value.
+	// Opening and Closing are the marks before and after a value.
 	Opening = "⟦"
 	Closing = "⟧"
-	// Mark at the end of a truncated text.
+	// more is the mark at the end of a truncated text.
 	more = "…"
 )
 

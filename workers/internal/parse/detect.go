@@ -255,8 +255,8 @@ func textFor(in Input, start string) string {
 }
 
 // isBinaryType reports whether a type is not text. A document of unknown type may be text in any
-// single-byte encoding, so it is considered text if it contains no zero bytes. is is the type that
-// the library detected, and head the first bytes of the document.
+// single-byte encoding, so it is considered text if it contains no zero bytes. head is the
+// beginning of the document. The library has detected the type is.
 func isBinaryType(is string, head []byte) bool {
 	switch {
 	case is == "application/octet-stream":

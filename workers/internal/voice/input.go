@@ -39,7 +39,7 @@ type input struct {
 	texts chan transcript
 }
 
-// utterance is audio that is to be transcribed: the samples from from up to, but not including, to.
+// utterance is audio that is to be transcribed: the samples at the positions from <= p < to.
 // Detection or a command creates it, and it is removed when its transcript or its failure was
 // reported.
 type utterance struct {

@@ -16,14 +16,14 @@ import (
 // The calls have no cookies: Access-Control-Allow-Credentials is never sent. Only POST requests are
 // shared. Pages authenticate with a widget token, except for the request that creates the token.
 const (
-	// Token for a visitor.
+	// WidgetSessionsPath is the path for tokens of visitors.
 	WidgetSessionsPath = "/api/widget/sessions"
-	// Upload of attachments.
+	// FilesPath is the path for uploads of attachments.
 	FilesPath = "/api/files"
-	// With ChatAction: messages to an agent.
+	// chatPath with ChatAction is for messages to an agent.
 	chatPath   = "/api/agents"
 	ChatAction = "chat"
-	// With CancelAction: cancellation of a run.
+	// runsPath with CancelAction is for the cancellation of a run.
 	runsPath     = "/api/runs"
 	CancelAction = "cancel"
 )
