@@ -44,7 +44,8 @@ var (
 	desktop = screen{1280, 900}
 )
 
-// page is a tab in a browser with an empty profile. Its field area covers the whole page.
+// page is a tab in a browser with an empty profile. The field named area covers the whole
+// page.
 type page struct {
 	area
 

@@ -19,7 +19,7 @@ type node struct {
 	// between is the text between parts on one line. before and behind are the texts around each
 	// part on a separate line.
 	between, before, behind string
-	bare                    bool // whether the first part has no text before it, and the node on one line has neither head nor tail
+	bare                    bool // true if no text precedes the first part, and flat writes neither head nor tail
 }
 
 // flat returns the node on one line.

@@ -114,7 +114,7 @@ func (f *Files) checkVisitor(ctx context.Context, who domain.Caller, sessionID s
 }
 
 // full converts the error of an exceeded quota to an API error. A visitor gets rate_limited with a
-// Retry-After, since older uploads are deleted by themselves. An organization gets budget_exceeded.
+// Retry-After, because older uploads are deleted automatically. An organization gets budget_exceeded.
 // Other errors, and nil, are returned unchanged.
 func full(err error) error {
 	if visitor, ok := errors.AsType[*blobdb.VisitorFullError](err); ok {

@@ -25,7 +25,7 @@ const (
 )
 
 // fetcher fetches attachments from URLs. It limits the number of simultaneous fetches, because each
-// of them occupies a request for up to fetchTime. It is safe for concurrent use.
+// fetch keeps its caller's request open for up to fetchTime. It is safe for concurrent use.
 type fetcher struct {
 	// Nil: URLs cannot be fetched.
 	client *http.Client

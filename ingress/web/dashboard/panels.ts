@@ -16,7 +16,7 @@ const open: Close[] = []; // closes the open dialogs, in the order in which they
 const waiting: (() => void)[] = []; // navigations that begin when the current entry is that of the page
 const patience = 3000; // milliseconds to wait for the entry of a page that was loaded with an open dialog
 
-let entries = 0; // number of dialogs in the current entry
+let entries = 0; // number of open dialogs that the current entry of the browser's history records
 let url = location.href; // the page's URL before the current entry changed
 let moving = false; // whether this module has begun to move in the history, and popstate has not been dispatched
 let leaving = false; // whether another document is being loaded

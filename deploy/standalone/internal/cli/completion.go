@@ -294,8 +294,9 @@ func (l *line) ids(ctx context.Context, resource, means string) (list []candidat
 	return list
 }
 
-// serviceFor returns the Service of a command, with missing values from the environment. It returns
-// false for a command without one. The caller must copy it before changing it.
+// serviceFor returns the Service of a command. Values that the Service lacks are taken from the
+// environment. It returns false if the command has no Service. The caller must copy the Service
+// before changing it.
 func serviceFor(node *kong.Node) (*Service, bool) {
 	if node.Target.Kind() != reflect.Struct {
 		return nil, false

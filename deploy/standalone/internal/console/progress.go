@@ -67,8 +67,8 @@ func (p *Progress) tick() {
 	}
 }
 
-// showProgress replaces the progress line on the terminal by line, which must fit into the width of
-// the terminal.
+// showProgress replaces the progress line on the terminal with the argument line, which must fit the
+// width of the terminal.
 func (c *Console) showProgress(line string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

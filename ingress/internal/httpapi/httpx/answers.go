@@ -299,8 +299,8 @@ func SendBody(c *gin.Context, status int, body []byte) {
 	}
 }
 
-// WriteBody responds with a JSON body. If there is no capacity for a large response, it returns the
-// error for the response; see NameRun.
+// WriteBody responds with a JSON body. If there is no capacity for a large response, it writes
+// nothing and returns the error with which the caller must respond; see NameRun.
 func WriteBody(c *gin.Context, status int, body []byte) error {
 	large, err := CountAnswer(c, len(body))
 	if err != nil {

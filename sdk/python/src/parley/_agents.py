@@ -86,8 +86,8 @@ class Agents(Group):
     ) -> Agent:
         """Change an agent.
 
-        Omitted fields keep their values. A setting of None is removed. With `version`, a
-        different version raises `ConflictError`.
+        Omitted fields keep their values. A setting whose value is None is removed. If `version` is
+        given and the agent has another version, the call raises `ConflictError`.
         """
         body = {**_agent(name, system_prompt, description, model, fallback_models, tools, allowed_callers, widget), "version": version}
         body = with_settings({**body, "overridable": overridable, "outputSchema": output_schema}, settings)

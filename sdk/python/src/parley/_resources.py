@@ -157,8 +157,8 @@ class Hooks(Group):
 
 
 class Notifications(Group):
-    """The endpoints that receive the organization's events, and their messages. Only admins may use
-    them.
+    """The endpoints that receive the organization's events, and the notifications that were sent to
+    these endpoints. Only admins may use them.
     """
 
     def create(

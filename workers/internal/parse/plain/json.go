@@ -20,7 +20,7 @@ const (
 	maxPairs   = 1000 // maximum number of values that are collected from one object
 	maxColumns = 40
 	maxCell    = 400  // bytes of a value in a row
-	maxLines   = 1500 // maximum number of bytes of a paragraph that consists of values
+	maxLines   = 1500 // maximum size of a paragraph whose lines are values, in bytes
 )
 
 // JSON reads JSON and JSON Lines. An object in an array is written as a row if possible. Any other

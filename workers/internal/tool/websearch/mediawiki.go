@@ -97,7 +97,7 @@ func wikiFailure(code string) error {
 	case code == "maxlag", code == "readonly", strings.HasPrefix(code, "internal_api_error"), strings.HasPrefix(code, "cirrussearch-"):
 		return &tool.Error{Message: "The search provider failed.", Retryable: true, Err: cause}
 	case code == "readapidenied":
-		return &tool.Error{Message: "The search provider rejects this service: check its settings.", Err: cause}
+		return &tool.Error{Message: "The search provider rejects the requests of this service: check the service's search settings.", Err: cause}
 	default:
 		return &tool.Error{Message: "The search provider did not accept the query.", Err: cause}
 	}

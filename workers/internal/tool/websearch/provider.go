@@ -153,7 +153,7 @@ func refusal(res *http.Response) error {
 		soon := err != nil || time.Duration(seconds)*time.Second <= patience
 		return &tool.Error{Message: "The search provider's rate limit is exceeded.", Retryable: soon, Err: cause}
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		return &tool.Error{Message: "The search provider rejects this service: check its settings.", Err: cause}
+		return &tool.Error{Message: "The search provider rejects the requests of this service: check the service's search settings.", Err: cause}
 	case status == http.StatusPaymentRequired, status == 432, status == 433: // Tavily sends the last two
 		return &tool.Error{Message: "The search provider's quota is used up.", Err: cause}
 	case status == http.StatusRequestTimeout, status >= http.StatusInternalServerError:

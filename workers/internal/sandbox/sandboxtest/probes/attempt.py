@@ -271,7 +271,7 @@ def queue(name):
 
 
 def outcome(case):
-    """What comes of a case, as the tests read it."""
+    """Return the outcome of a case, in the format that the tests read."""
     number = case.get("call")
     try:
         got = call(number, *case["args"]) if number else globals()[case["probe"]](*case["args"])
