@@ -51,7 +51,7 @@ function headFor(problem: ApiError): string {
     case "rate_limited": return Words.tooManyRequests;
     case "budget_exceeded": return Words.budgetUsedUp;
     case "overloaded": return Words.serviceBusy;
-    case "caller_not_allowed": return Words.peopleMayNotChat;
+    case "caller_not_allowed": return Words.agentIsntOpenToPeople;
     case "not_found": return Words.agentNotFound;
     case "erased": return Words.messageErased;
     case "speaking_ended": return Words.notAnswered;
