@@ -22,7 +22,7 @@ type node struct {
 	bare                    bool // true if no text precedes the first part, and flat writes neither head nor tail
 }
 
-// flat returns the node on one line.
+// flat returns the text of the node on one line.
 func (n node) flat() string {
 	if n.text != "" {
 		return n.text

@@ -200,8 +200,8 @@ func (f folder) sortRequests() {
 	}
 }
 
-// rememberScript returns the lines of the script remember, with the names of the variables by
-// prefix.
+// rememberScript returns the lines of the script remember. The script contains the names of the
+// variables by prefix.
 func rememberScript() []string {
 	var names []string
 	for _, v := range variables {

@@ -17,7 +17,7 @@ type stray struct {
 	text string // the text, in which ⟨…⟩ stands for an inserted value
 }
 
-// table matches the names of tables of texts, and code those of modules.
+// table matches the names of modules with tables of texts. code matches the names of all modules.
 var (
 	table = regexp.MustCompile(`(^|[/.])texts\.tsx?$|(^|/)texts/`)
 	code  = regexp.MustCompile(`\.tsx?$`)

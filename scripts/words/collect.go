@@ -128,7 +128,7 @@ func readScripts(name, content string) []text {
 }
 
 // readStrings returns each match of a pattern outside of comments as a message. The comments are
-// blanked, so that the numbers of lines stay correct.
+// blanked, so that the line numbers stay correct.
 func readStrings(name, content string, comments, pattern *regexp.Regexp) []text {
 	content = comments.ReplaceAllStringFunc(content, func(c string) string { return strings.Repeat("\n", strings.Count(c, "\n")) })
 	var texts []text

@@ -40,8 +40,7 @@ type Bus struct {
 	log zerolog.Logger
 	// jobLog logs job messages that were not published or not stored. It is sampled, because a
 	// server that stores nothing would cause a log line per message.
-	jobLog zerolog.Logger
-	// replicas is the number of servers that store the stream, if this process creates it.
+	jobLog   zerolog.Logger
 	replicas int // number of servers that store the stream, if this process creates it
 
 	changes     *changes

@@ -151,8 +151,8 @@ func readMessage(rest string) *InputSummary {
 		end = len(rest)
 	}
 
-	// An escape at the end of a truncated text may be incomplete.
-	// Shorten the text until it is valid.
+	// An escape at the end of a truncated text may be incomplete, so the text is shortened until it
+	// is valid.
 	for ; end >= 0; end-- {
 		var message string
 		if end < len(rest) && !utf8.RuneStart(rest[end]) {

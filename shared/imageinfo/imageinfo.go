@@ -104,7 +104,7 @@ func Read(from io.Reader) (Info, error) {
 	return info, nil
 }
 
-// png reads the chunk IHDR, which is the first and contains the size.
+// png reads the size from the chunk IHDR, which is the first chunk.
 func (i *Info) png(in io.Reader) error {
 	var b [24]byte
 	if _, err := io.ReadFull(in, b[:]); err != nil {

@@ -97,7 +97,7 @@ func (p *Part) failedToStart(why string) {
 	p.lastFail = why
 }
 
-// noteStart records that the part is up. What was set for the previous instance no longer applies.
+// noteStart records that the part is up. It resets the state of the previous instance.
 func (p *Part) noteStart(l *instance) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

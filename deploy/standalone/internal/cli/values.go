@@ -10,7 +10,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Limits of durations.
+// day is the length of a day, and maxDays is the maximum number of days in a duration.
 const (
 	day     = 24 * time.Hour
 	maxDays = 100_000

@@ -299,8 +299,8 @@ func documents(c workers.Capability) finding {
 	}
 }
 
-// reader reports whether a program that reads documents is installed. debian is the name of its
-// package, and without the consequence of its absence.
+// reader reports whether a program that reads documents is installed. The argument debian names the
+// program's package. The argument without describes the consequence of a missing program.
 func reader(name string, known map[string]workers.Capability, debian, without string) finding {
 	if c := known[name]; c.Ok {
 		return finding{State: stateOK, Name: name, Says: c.State}
@@ -356,9 +356,10 @@ func voice(c workers.Capability) finding {
 	}
 }
 
-// speechProgram reports a speech program. It counts as missing only if the settings need it: if
-// wanted, the value of the setting, is the value is, for which the program is needed. debian is the
-// names of its packages.
+// speechProgram reports a speech program. The argument setting names the setting that selects the
+// program, is contains the setting's value for which the program is needed, and wanted contains the
+// current value. The program counts as missing only if wanted equals is. The argument debian lists
+// the program's packages.
 func (d *Doctor) speechProgram(name, program, debian, setting, is, wanted string) finding {
 	if path, err := d.host.program(program); err == nil {
 		return finding{State: stateOK, Name: name, Says: path}

@@ -19,8 +19,9 @@ import (
 	"parley/shared/templates"
 )
 
-// The account of the owner, the name of the first agent, the time for which a login link is valid,
-// and the time limit of seeding.
+// ownerEmail identifies the owner's account, and demoAgent is the name of the first agent.
+// loginLinkLife is the time for which a login link is valid. seedTimeout is the time limit of
+// seeding.
 const (
 	ownerEmail    = "owner@parley.local"
 	demoAgent     = "Demo agent"

@@ -17,7 +17,7 @@ import (
 	"parley/workers"
 )
 
-// roleIngress is the role that is not a role of the workers.
+// roleIngress is the role of the ingress. All other roles are roles of workers.
 const roleIngress = "ingress"
 
 // Serve is the command that runs selected roles with existing servers. Production deployments use

@@ -109,8 +109,8 @@ func (u *Up) Run(ctx context.Context) (err error) {
 	return group.Run(ctx)
 }
 
-// assemble adds the servers, the workers and the ingress to the group, and returns the banner.
-// Nothing of the workers and the ingress runs before group.Run. If it fails, the group contains the
+// assemble adds the servers, the workers and the ingress to the group, and returns the banner. The
+// workers and the ingress do not run before group.Run. If assemble fails, the group contains the
 // parts that must be stopped.
 func (u *Up) assemble(
 	ctx context.Context, dir string, listener net.Listener, tracer *tracing.Tracer, log zerolog.Logger, group *lifecycle.Group,
