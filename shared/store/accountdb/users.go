@@ -101,7 +101,7 @@ func (s *Store) UserByEmail(ctx context.Context, email string) (domain.User, str
 }
 
 // lockUser locks a user's row and returns the user. Removing one of the user's memberships and a
-// first login lock the row, too. It returns not_found if there is none.
+// first login lock the row, too. lockUser returns not_found if the user does not exist.
 func lockUser(ctx context.Context, tx *sqlx.Tx, userID string) (domain.User, error) {
 	row, err := lockUserRow(ctx, tx, userID)
 	return row.user(), err

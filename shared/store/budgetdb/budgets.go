@@ -248,7 +248,7 @@ func (s *Store) UpdateBudget(ctx context.Context, org, budgetID string, limit in
 	return s.Budget(ctx, org, budgetID)
 }
 
-// DeleteBudget deletes a budget and its counts.  It returns not_found if no budget has this id.
+// DeleteBudget deletes a budget and its counts. It returns not_found if no budget has this id.
 func (s *Store) DeleteBudget(ctx context.Context, org, budgetID string) error {
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		return requireRow(tx.ExecContext(ctx, `DELETE FROM budgets WHERE id = $1 AND org_id = $2`, budgetID, org))

@@ -7,8 +7,8 @@
 // for the API.
 //
 // A claim has a fence. Each write of a worker contains the fence, and the database ignores the
-// write if a later claim, a requeue or an end has raised it. The result of a write therefore shows
-// whether the worker still holds the run.
+// write if a later claim, a requeue or an end has raised the fence. The result of a write therefore
+// shows whether the worker still holds the run.
 //
 // Statements that concern many runs never wait for the lock of one run. They skip the locked run
 // and report it, and the caller tries again later. Rows are locked in the order of their run ids.

@@ -218,9 +218,9 @@ func lockFinishing(ctx context.Context, tx *sqlx.Tx, org string) error {
 	return pg.AdvisoryLock(ctx, tx, "finished documents "+org)
 }
 
-// FinishDocument makes a document ready: searches find its chunks from now on, and its terms count.
-// If the worker no longer holds the document, FinishDocument writes nothing and returns false. It
-// may take seconds for a large document.
+// FinishDocument makes a document ready: from now on, searches find its chunks, and the term counts
+// include its terms. If the worker no longer holds the document, FinishDocument writes nothing and
+// returns false. It may take seconds for a large document.
 func (s *Store) FinishDocument(ctx context.Context, held LeasedDocument, done FinishedDocument) (bool, error) {
 	// A nil slice would be encoded as null, but the column requires an array.
 	notes, err := json.Marshal(append([]string{}, done.Notes...))

@@ -14,9 +14,9 @@ import (
 	"parley/shared/store/pg"
 )
 
-// DocumentContent opens the content of a held document, which is read on demand under ctx. The
-// caller closes it. The result is false if the worker no longer holds the document or its content
-// is not fetched yet.
+// DocumentContent opens the content of a held document. The content is read on demand under ctx.
+// The caller closes it. The result is false if the worker no longer holds the document or its
+// content is not fetched yet.
 func (s *Store) DocumentContent(ctx context.Context, held LeasedDocument) (io.ReadSeekCloser, bool, error) {
 	var row struct {
 		Hash  []byte `db:"hash"`

@@ -214,8 +214,7 @@ func (s *Store) renderDocument(ctx context.Context, n *ClaimedNotification) ([]b
 	return out, nil
 }
 
-// Attempt is the result of an attempt to send a notification. A worker passes it to
-// SettleNotification.
+// Attempt is the result of an attempt to send a notification. A worker passes it to RecordAttempt.
 type Attempt struct {
 	Status         domain.NotificationStatus
 	ResponseStatus int           // 0: there was no response

@@ -46,8 +46,8 @@ func Find(ctx context.Context) (Binaries, error) {
 	return find(ctx, os.Getenv("PATH"), binaryDirs, 0)
 }
 
-// find looks for a server of the given major version, in the directories of path and in those that
-// match globs; 0 means any supported version.
+// find looks for a server of the given major version, in the directories of path and in the
+// directories that match globs. If major is 0, find accepts any supported version.
 func find(ctx context.Context, path string, globs []string, major int) (Binaries, error) {
 	all := candidates(ctx, path, globs)
 	for _, found := range all {

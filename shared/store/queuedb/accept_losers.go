@@ -120,8 +120,9 @@ type agentCallers struct {
 	allowed []string
 }
 
-// allowedCallersIn reads the allowedCallers of the runs' agents, within the organizations of the
-// transaction. Agents that do not exist or are deleted are missing in the result.
+// allowedCallersIn reads the names and the allowedCallers of the runs' agents, within the
+// organizations of the transaction. Agents that do not exist or are deleted are missing in the
+// result.
 func allowedCallersIn(ctx context.Context, tx *sqlx.Tx, rows []NewRun) (map[agentRef]agentCallers, error) {
 	// A deleted agent counts as missing.
 	var present []struct {

@@ -15,8 +15,9 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// deliveryBatch is the state of one transaction that accepts deliveries. The steps log, collect,
-// accept, settle and readExisting are executed in this order; answers reads their results.
+// deliveryBatch is the state of one transaction that accepts deliveries. The methods log, collect,
+// accept, writeResults and readExisting are called in this order; the method answers reads their
+// results.
 type deliveryBatch struct {
 	rows   []NewDelivery                                   // as passed by the caller
 	unique []NewDelivery                                   // without duplicates

@@ -241,8 +241,8 @@ type Overdue struct {
 	DispatchedAt time.Time
 }
 
-// OverdueJobs reads up to limit dispatched runs that no worker has claimed in time, so that their
-// jobs are published again. It changes nothing: Redispatch does.
+// OverdueJobs reads up to limit dispatched runs that no worker has claimed in time. It changes
+// nothing. The caller passes the runs to Redispatch.
 func (s *Store) OverdueJobs(ctx context.Context, limit int) ([]Overdue, error) {
 	var rows []struct {
 		jobRow

@@ -377,7 +377,7 @@ func (l *laneSlots) add(org string, n int) {
 }
 
 // takeFor takes free slots for those of the runs that may start immediately. It returns the number
-// of taken slots per lane. The caller returns the slots that it does not use with returnUnused.
+// of taken slots per lane. The caller calls returnUnused to return the slots that it does not use.
 func (s *slots) takeFor(ctx context.Context, runs []NewRun) map[Lane]int {
 	taken := map[Lane]int{}
 	var filling []domain.Lane

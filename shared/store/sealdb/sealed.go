@@ -119,8 +119,8 @@ func (s *Store) SealDelivery(org, hookID, id string, body []byte) []byte {
 // stored data depend on it.
 const ChunkSize = 1 << 20
 
-// Chunk is a part of a blob. N is its number within the blob, from 0. All chunks but the last have
-// ChunkSize bytes.
+// Chunk is a part of a blob. N is its number within the blob, from 0. All chunks except the last
+// have ChunkSize bytes.
 type Chunk struct {
 	Hash []byte
 	N    int
