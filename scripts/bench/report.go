@@ -81,9 +81,9 @@ func (g *goal) String() string {
 	return fmt.Sprintf("%s %s %g: %s", g.On, sign, g.Limit, met)
 }
 
-// add adds a row to the report and returns it; the pointer is valid until the next row is added. If
-// there are no floor values, the row contains only Parley's values. If g is not nil, add records in
-// g whether the goal is met.
+// add adds a row to the report and returns a pointer to the row, which is valid until the next row
+// is added. If there are no floor values, the row contains only Parley's values. If g is not nil,
+// add records in g whether the goal is met.
 func (s *loadEnv) add(name, measure string, floor, parley []float64, g *goal) *row {
 	r := row{Load: s.load, Case: name, Measure: measure, Parley: newFigure(parley), Goal: g}
 	var beside float64

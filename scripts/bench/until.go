@@ -16,7 +16,7 @@ const (
 
 // until calls the function done every pollEvery until done returns true or an error, for at most
 // patience. It returns an error if the clients end first. The channel ended receives the clients'
-// error when they end; the error may be nil.
+// error when they end; the channel may be nil.
 func until(ctx context.Context, ended <-chan error, done func() (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

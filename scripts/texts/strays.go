@@ -27,7 +27,7 @@ var (
 )
 
 // strays returns the texts that are not in tables, and the texts in style sheets. The paths of the
-// modules are relative to ingress/web in the repository. It returns an error if there are no
+// modules are relative to ingress/web in the repository. strays returns an error if there are no
 // modules, because then a path is wrong.
 func strays(ctx context.Context, root string, paths []string) ([]stray, error) {
 	web := filepath.Join(root, "ingress", "web")
@@ -128,7 +128,7 @@ func printedBy(sheet string) (attributes, texts []string) {
 }
 
 // transform returns TypeScript modules as JavaScript, in the order of files. JSX becomes function
-// calls, so that its texts are ordinary strings. It runs bin/esbuild.
+// calls, so that its texts are ordinary strings. transform runs bin/esbuild.
 func transform(ctx context.Context, root, web string, files []string) ([]string, error) {
 	out, err := os.MkdirTemp("", "parley-texts-")
 	if err != nil {

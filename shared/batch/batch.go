@@ -26,7 +26,7 @@ var ErrFull = errors.New("too many calls are waiting")
 var ErrStopped = errors.New("the batch group is closed")
 
 // Group collects calls with a request of type Q and executes them in batches. Each call gets a
-// result of type A. It is safe for concurrent use after Run has started.
+// result of type A. A Group is safe for concurrent use after Run has started.
 type Group[Q, A any] struct {
 	do    func(context.Context, []Q) ([]A, error)
 	max   int             // maximum number of requests of a batch

@@ -64,7 +64,7 @@ type CallRound struct {
 
 // OpenRounds splits the history of an input. The result earlier contains the complete exchanges. If
 // the last exchange has neither message nor answer, the result open contains its rounds, which
-// follow the input's own message. It changes nothing in the input.
+// follow the input's own message. OpenRounds changes nothing in the input.
 func (in *Input) OpenRounds() (earlier []Exchange, open []CallRound) {
 	last := len(in.History) - 1
 	if last < 0 || !in.History[last].Open() {

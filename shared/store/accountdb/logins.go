@@ -55,8 +55,8 @@ func (s *Store) SignUp(ctx context.Context, u NewUser, login NewLogin) (Account,
 }
 
 // LogIn creates a login session for the user. The first login of a user also creates their default
-// organization. It returns not_found for an unknown user, and unauthenticated if the proof in login
-// is no longer valid.
+// organization. LogIn returns not_found for an unknown user, and unauthenticated if the proof in
+// login is no longer valid.
 func (s *Store) LogIn(ctx context.Context, userID string, login NewLogin) (Account, error) {
 	var account Account
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {

@@ -43,7 +43,7 @@ func (row userRow) user() domain.User {
 // userColumns are the columns of a userRow.
 const userColumns = `id, email, name, password_hash, created_at, email_proven_at IS NOT NULL AS proven, displaced_at IS NOT NULL AS displaced`
 
-// CreateUser stores a user without an organization; the first login creates one. It returns
+// CreateUser stores a user without an organization; the first login creates one. CreateUser returns
 // email_taken if an account with the email address (ignoring case) exists. A displaced account does
 // not count.
 func (s *Store) CreateUser(ctx context.Context, u NewUser) (domain.User, error) {

@@ -331,9 +331,9 @@ func ForgetUploads(ctx context.Context, tx *sqlx.Tx, org, principal, sessionID s
 }
 
 // PruneUploads checks up to limit uploads and attachments that are due for a check, and returns how
-// many it checked. The sweeper calls it until the result is below limit. It removes expired
-// uploads, and attachments of runs that do not exist. The other attachments that are due belong to
-// runs that have not started yet; PruneUploads schedules them for another check in a day.
+// many it checked. The sweeper calls it until the result is below limit. PruneUploads removes
+// expired uploads, and attachments of runs that do not exist. The other attachments that are due
+// belong to runs that have not started yet; PruneUploads schedules them for another check in a day.
 func (s *Store) PruneUploads(ctx context.Context, limit int) (int, error) {
 	var due []struct {
 		OrganizationID string `db:"org_id"`

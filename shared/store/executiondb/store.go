@@ -1,5 +1,5 @@
-// Package executiondb writes the progress of runs: claims, journals, effects, waits for decisions,
-// and results. It also requeues or ends runs whose worker was lost.
+// Package executiondb writes the progress of runs: claims, journals, effects, decisions, and
+// results. It also requeues or ends runs whose worker was lost.
 //
 // Agent workers claim runs, renew their leases, and write steps, effects, events and outcomes. The
 // ingress cancels runs, records decisions, and reads event logs. The sweeper requeues lost runs and

@@ -92,8 +92,8 @@ func (s *Store) AddDocuments(ctx context.Context, org string, docs []NewDocument
 }
 
 // storeError converts an error that occurred while documents were stored to an error for the
-// caller. what describes the action. It removes contents that exceeded the quota. A content that
-// was removed concurrently becomes an unavailable error, so that the caller sends it again.
+// caller. what describes the action. storeError removes contents that exceeded the quota. A content
+// that was removed concurrently becomes an unavailable error, so that the caller sends it again.
 func storeError(ctx context.Context, blobs *blobdb.Store, what, org string, contents []blobdb.Blob, err error) error {
 	switch {
 	case err == nil:

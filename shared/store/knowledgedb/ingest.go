@@ -220,7 +220,7 @@ func lockFinishing(ctx context.Context, tx *sqlx.Tx, org string) error {
 
 // FinishDocument makes a document ready: from now on, searches find its chunks, and the term counts
 // include its terms. If the worker no longer holds the document, FinishDocument writes nothing and
-// returns false. It may take seconds for a large document.
+// returns false. FinishDocument may take seconds for a large document.
 func (s *Store) FinishDocument(ctx context.Context, held LeasedDocument, done FinishedDocument) (bool, error) {
 	// A nil slice would be encoded as null, but the column requires an array.
 	notes, err := json.Marshal(append([]string{}, done.Notes...))

@@ -224,9 +224,9 @@ type Attempt struct {
 	Unsent         bool          // no request was sent, for a reason for which the endpoint is not responsible
 }
 
-// RecordAttempt records the result of an attempt. If the endpoint wants no more notifications
-// or has failed for too long, RecordAttempt disables the endpoint and returns true. If the
-// worker no longer holds the notification, it writes nothing. If the run's retention ends before
+// RecordAttempt records the result of an attempt. If the endpoint wants no more notifications or
+// has failed for too long, RecordAttempt disables the endpoint and returns true. If the worker no
+// longer holds the notification, RecordAttempt writes nothing. If the run's retention ends before
 // the next attempt, the notification fails and is not retried.
 func (s *Store) RecordAttempt(ctx context.Context, held LeasedNotification, a Attempt) (disabled bool, err error) {
 	err = s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {

@@ -40,7 +40,7 @@ type Binaries struct {
 }
 
 // Find returns the server in PATH or, if there is none, the newest server in the usual directories
-// of distributions. Servers older than version 14 are ignored. If no server is found, it returns
+// of distributions. Servers older than version 14 are ignored. If no server is found, Find returns
 // ErrNotInstalled with the command that installs one.
 func Find(ctx context.Context) (Binaries, error) {
 	return find(ctx, os.Getenv("PATH"), binaryDirs, 0)

@@ -281,7 +281,8 @@ func (s *Store) insertTaken(ctx context.Context, rows []NewRun, taken map[Lane]i
 }
 
 // insertUnlocked inserts the runs whose sessions no other transaction has locked. The other runs
-// are marked as locked in the result. It needs a second statement and an explicit transaction.
+// are marked as locked in the result. insertUnlocked needs a second statement and an explicit
+// transaction.
 func (s *Store) insertUnlocked(ctx context.Context, rows []NewRun, taken map[Lane]int) (map[string]createdRow, error) {
 	var created []createdRow
 	var locked map[string]bool

@@ -86,7 +86,7 @@ func ContentValue(org string, hash []byte, n int) Value {
 }
 
 // Open opens a piece. name is the associated data of the piece, and v is the value that contains
-// the piece, for reports. It returns ErrContentSealed if no key can open the piece.
+// the piece, for reports. Open returns ErrContentSealed if no key can open the piece.
 func (s *Store) Open(piece, name []byte, v Value) ([]byte, error) {
 	if s.sealer == nil {
 		return nil, ErrContentSealed

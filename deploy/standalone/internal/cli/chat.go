@@ -203,7 +203,7 @@ func (t *talk) resumeCommand() string {
 }
 
 // say sends a message and prints the answer while it streams. The attachments of t are sent with
-// the message. It returns the error of the run if the run did not complete.
+// the message. say returns the error of the run if the run did not complete.
 func (t *talk) say(ctx context.Context, message string) error {
 	request := parley.Request{
 		Method: http.MethodPost, Path: "/api/agents", Query: t.query, Keyed: true,

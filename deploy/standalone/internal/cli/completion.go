@@ -296,8 +296,8 @@ func (l *line) ids(ctx context.Context, resource, means string) (list []candidat
 }
 
 // serviceFor returns the Service of a command. Values that the Service lacks are taken from the
-// environment. It returns false if the command has no Service. The caller must copy the Service
-// before changing it.
+// environment. serviceFor returns false if the command has no Service. The caller must copy the
+// Service before changing it.
 func serviceFor(node *kong.Node) (*Service, bool) {
 	if node.Target.Kind() != reflect.Struct {
 		return nil, false

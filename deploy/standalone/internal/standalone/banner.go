@@ -35,8 +35,7 @@ type banner struct {
 //go:embed banner.tmpl
 var bannerFile string
 
-// bannerText is the parsed template. The program parses it at its start, so a mistake in the
-// template stops the program at once.
+// bannerText is the parsed template. A mistake in the template stops the program at its start.
 var bannerText = template.Must(template.New("banner").Parse(bannerFile))
 
 // present creates the first organization if necessary, and prints the banner. It is called when the

@@ -234,8 +234,8 @@ func (d *Doctor) search() finding {
 	return finding{State: stateOK, Name: "search", Says: engine + "; " + by[engine]}
 }
 
-// bubblewrap reports the program of the sandbox bubblewrap. It counts as missing only if the
-// settings select this sandbox.
+// bubblewrap reports the program of the sandbox bubblewrap. The program counts as missing only if
+// the settings select this sandbox.
 func (d *Doctor) bubblewrap() finding {
 	if path, err := d.host.program("bwrap"); err == nil {
 		return finding{State: stateOK, Name: "bubblewrap", Says: path}
@@ -246,8 +246,8 @@ func (d *Doctor) bubblewrap() finding {
 	return finding{State: stateMissing, Name: "bubblewrap", Says: "needed to run code and to parse documents: " + install("bubblewrap")}
 }
 
-// gvisor reports the program of the sandbox gvisor. It counts as missing only if the settings
-// select this sandbox.
+// gvisor reports the program of the sandbox gvisor. The program counts as missing only if the
+// settings select this sandbox.
 func (d *Doctor) gvisor() finding {
 	name := os.Getenv("RUNSC")
 	if name == "" {

@@ -121,7 +121,7 @@ func (s *Serve) ownPorts() []int {
 }
 
 // Migrate is the command that migrates a database to this release's schema. It runs before the
-// first process of a new release starts. Its login must own the schema.
+// first process of a new release starts. The user in DatabaseURL must own the schema.
 type Migrate struct {
 	DatabaseURL string `name:"database-url" env:"DATABASE_URL" required:"" help:"The database to migrate, as a postgres:// URL."`
 	JSON        bool   `name:"json" help:"Print JSON and no progress."`

@@ -34,7 +34,8 @@ const (
 
 // startServers connects to PostgreSQL and NATS, and migrates the schema. If the settings contain no
 // URL for a server, it starts a private server with its data below dir. It adds the servers to the
-// group, which stops them last. If it fails, the group contains the servers that were started.
+// group, which stops them last. If startServers fails, the group contains the servers that were
+// started.
 func startServers(
 	ctx context.Context, cfg config.Servers, keys config.Secrets, dir string, tracer *tracing.Tracer, log zerolog.Logger,
 	group *lifecycle.Group,

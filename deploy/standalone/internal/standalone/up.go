@@ -165,7 +165,8 @@ func programName(arg string) string {
 }
 
 // localURL returns the URL of a listener for clients on this machine. If the listener accepts
-// connections on all addresses, the URL contains the loopback address. It has no slash at its end.
+// connections on all addresses, the URL contains the loopback address. The URL has no slash at its
+// end.
 func localURL(address net.Addr) string {
 	host, port, err := net.SplitHostPort(address.String())
 	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {

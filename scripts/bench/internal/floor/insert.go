@@ -10,8 +10,8 @@ import (
 	"github.com/lib/pq"
 )
 
-// maxBatch is the maximum number of rows in a batch, and maxWaiting the maximum number of rows that
-// wait for a batch.
+// maxBatch is the maximum number of rows in a batch, and maxWaiting is the maximum number of rows
+// that wait for a batch.
 const (
 	maxBatch   = 512
 	maxWaiting = 16_384
