@@ -63,7 +63,7 @@ type RequiredActionSummary struct {
 }
 
 // Truncate truncates the texts to a number of characters, and the tool calls to 128. It also
-// replaces a missing list of tool calls by an empty one.
+// replaces a missing list of tool calls with an empty list.
 func (r *RunSummary) Truncate(characters int) {
 	if r.Message != nil {
 		var cut string

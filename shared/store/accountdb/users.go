@@ -100,8 +100,8 @@ func (s *Store) UserByEmail(ctx context.Context, email string) (domain.User, str
 	return row.user(), row.PasswordHash, nil
 }
 
-// lockUser locks a user's row and returns the user. Removing one of the user's memberships and a
-// first login lock the row, too. lockUser returns not_found if the user does not exist.
+// lockUser locks a user's row until the transaction ends, and returns the user. It returns
+// not_found if the user does not exist.
 func lockUser(ctx context.Context, tx *sqlx.Tx, userID string) (domain.User, error) {
 	row, err := lockUserRow(ctx, tx, userID)
 	return row.user(), err

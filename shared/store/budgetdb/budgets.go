@@ -140,9 +140,9 @@ func (s *Store) Budget(ctx context.Context, org, budgetID string) (domain.Budget
 
 // CreateBudget stores a budget of an organization with its scope, subject, metric, period and
 // limit; the limit is in units of the metric. The subject must be an agent or a key of the
-// organization; for an automation any name is allowed. CreateBudget returns conflict if the same
-// budget already exists or the organization already has MaxBudgets budgets. A separate transaction
-// then sums up the usage of earlier runs.
+// organization; for an automation any name is allowed. CreateBudget returns conflict if the subject
+// already has a budget with this metric and period, or if the organization already has MaxBudgets
+// budgets. A separate transaction then sums up the usage of earlier runs.
 func (s *Store) CreateBudget(ctx context.Context, org string, b domain.Budget) (domain.Budget, error) {
 	b.ID = id.New(id.Budget)
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {

@@ -35,7 +35,8 @@ type ClaimedDocument struct {
 	Deadline time.Time // before this time, the document is queued again after a transient error; afterwards it fails
 }
 
-// FinishedDocument is the result of reading a document. Its chunks are already stored by AddChunks.
+// FinishedDocument is the result of reading a document. AddChunks has already stored the document's
+// chunks.
 type FinishedDocument struct {
 	MIMEType string // the detected format; "": the format that the sender declared
 	Title    string

@@ -82,10 +82,10 @@ type claimedNotificationRow struct {
 	Previous       *string     `db:"previous_secret"`
 }
 
-// ClaimNotifications claims up to maximum due notifications for a lease. All workers together hold
-// at most maxConcurrent notifications of one endpoint, and only one if the endpoint's last attempt
-// failed. If a worker dies, the lease expires and another worker claims its notifications; a
-// receiver may therefore get a notification twice.
+// ClaimNotifications claims up to maximum due notifications for the duration lease. All workers
+// together hold at most maxConcurrent notifications of one endpoint, and only one if the endpoint's
+// last attempt failed. If a worker dies, the lease expires and another worker claims its
+// notifications; a receiver may therefore get a notification twice.
 func (s *Store) ClaimNotifications(ctx context.Context, maximum, maxConcurrent int, lease time.Duration) ([]ClaimedNotification, error) {
 	var rows []claimedNotificationRow
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {

@@ -96,7 +96,7 @@ func takeOver(ctx context.Context, dir string, ways []stopSignal, warn func(pids
 
 // poll calls the function done repeatedly. It stops when the function returns true or an error,
 // when the duration patience has passed, or when the context ends. The result is true if done
-// returned true, and the error is set if the context has ended.
+// returned true. The error is the error of done, or reports that the context has ended.
 func poll(ctx context.Context, patience time.Duration, done func() (bool, error)) (bool, error) {
 	over := time.NewTimer(patience)
 	defer over.Stop()

@@ -87,8 +87,8 @@ func (b *banner) presentJSON(creds credentials) error {
 	return nil
 }
 
-// hints contains the settings that replace the offline models. The banner recommends no setting that
-// is already set.
+// hints contains the settings that replace the offline models. The banner recommends only settings
+// that are not set.
 type hints struct{ model, voice string }
 
 // hintsFor returns the settings to recommend. They differ if a provider is configured but offline
