@@ -70,9 +70,9 @@ func Type(head []byte) string {
 	}
 }
 
-// Read reads the header of an image, and no more than the header. The error is ErrFormat,
-// ErrDamaged, ErrPixels or an error of the given reader. With ErrPixels, the result contains the
-// size.
+// Read reads the header of an image. It reads in blocks of up to 4096 bytes, so it may read past
+// the header. The error is ErrFormat, ErrDamaged, ErrPixels or an error of the given reader. With
+// ErrPixels, the result contains the size.
 func Read(from io.Reader) (Info, error) {
 	in := bufio.NewReaderSize(from, 4096)
 	head, err := in.Peek(HeadBytes)
