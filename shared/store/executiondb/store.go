@@ -6,9 +6,9 @@
 // ends overdue runs. Package queuedb accepts runs and gives them slots; package rundb reads them
 // for the API.
 //
-// A claim has a fence. Each write of a worker contains the fence, and the database ignores the
-// write if a later claim, a requeue or an end has raised the fence. The result of a write therefore
-// shows whether the worker still holds the run.
+// A claim has a fence. Each write of a worker contains the fence. The database ignores the write if
+// a later claim, a requeue or an end has raised the fence. The result of a write therefore shows
+// whether the worker still holds the run.
 //
 // Statements that concern many runs never wait for the lock of one run. They skip the locked run
 // and report it, and the caller tries again later. Rows are locked in the order of their run ids.

@@ -258,11 +258,11 @@ func (s *Store) OverdueJobs(ctx context.Context, limit int) ([]Overdue, error) {
 	return out, nil
 }
 
-// Redispatch prepares the jobs of overdue runs for publication. For each run in the argument again
-// that is still unclaimed, it raises the dispatch number, doubles the time until the run's next
-// check (to at most five minutes), and returns the run's job. For the runs in the list later, it
-// only postpones the next check, because the stream still holds their jobs. Redispatch skips runs
-// that another sweeper has redispatched. If it returns an error, it also returns the jobs of the
+// Redispatch prepares the jobs of overdue runs for publication. It handles each run in the argument
+// again that is still unclaimed: it raises the dispatch number, doubles the time until the next
+// check (to at most five minutes), and returns the job. For the runs in the argument later, it only
+// postpones the next check, because the stream still holds their jobs. Redispatch skips runs that
+// another sweeper has redispatched. If it returns an error, it also returns the jobs of the
 // transactions that succeeded.
 func (s *Store) Redispatch(ctx context.Context, again, later []Overdue) ([]domain.Job, error) {
 	var next []domain.Job

@@ -356,10 +356,9 @@ func voice(c workers.Capability) finding {
 	}
 }
 
-// speechProgram reports a speech program. The argument setting names the setting that selects the
-// program, is contains the setting's value for which the program is needed, and wanted contains the
-// current value. The program counts as missing only if wanted equals is. The argument debian lists
-// the program's packages.
+// speechProgram reports a speech program. The argument setting is the name of a setting, and the
+// argument wanted is its value. The program is needed, and can count as missing, only if this value
+// equals the argument is. The argument debian lists the program's packages.
 func (d *Doctor) speechProgram(name, program, debian, setting, is, wanted string) finding {
 	if path, err := d.host.program(program); err == nil {
 		return finding{State: stateOK, Name: name, Says: path}
