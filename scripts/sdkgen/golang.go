@@ -10,8 +10,8 @@ import (
 	"parley/scripts/internal/surface"
 )
 
-// golang generates the types of the Go SDK that the SDK's methods need. It generates no types for the
-// parameters of operations, because the Go methods take the parameters as separate arguments.
+// golang generates the types of the Go SDK that the SDK's methods need. It generates no types for
+// the parameters of operations, because the Go methods take the parameters as separate arguments.
 func golang(doc object) ([]byte, error) {
 	all, err := definitions(doc)
 	if err != nil {

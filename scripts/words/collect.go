@@ -113,7 +113,8 @@ func readComments(name, content string, pattern *regexp.Regexp) []text {
 var (
 	// sqlMessage matches a message that a function raises.
 	sqlMessage = regexp.MustCompile(`RAISE (?:EXCEPTION|WARNING|NOTICE) '[^']*'`)
-	// hashString matches a string of several words. A string of three quotes may have several lines.
+	// hashString matches a string of several words. A string of three quotes may have several
+	// lines.
 	hashString = regexp.MustCompile(`(?s:"{3}.*?"{3})|"[^"\n]* [^"\n]*"|'[^'\n]* [^'\n]*'`)
 )
 

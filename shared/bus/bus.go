@@ -366,9 +366,9 @@ func (b *Bus) Done(runID, replyTo string, result []byte) {
 	b.publish(contract.SubjectDone+runID, nil)
 }
 
-// Ended is like Done, but its notice also contains the last event of the run's log, with the event's
-// position and the run's status. A subscriber then need not read the log. The notice omits an event
-// that is too large for a message.
+// Ended is like Done, but its notice also contains the last event of the run's log, with the
+// event's position and the run's status. A subscriber then need not read the log. The notice omits
+// an event that is too large for a message.
 func (b *Bus) Ended(runID, replyTo string, result []byte, at domain.EventID, status domain.RunStatus) {
 	b.reply(runID, replyTo, result)
 

@@ -52,8 +52,8 @@ func unit(metric domain.BudgetMetric) int64 {
 	return 1
 }
 
-// budget returns the budget of a row in the units of the metric. Used and reserved amounts are rounded
-// up, so that fractions of a second are visible.
+// budget returns the budget of a row in the units of the metric. Used and reserved amounts are
+// rounded up, so that fractions of a second are visible.
 func (s *Store) budget(row *budgetRow) domain.Budget {
 	b := domain.Budget{
 		ID: row.ID, Scope: domain.BudgetScope(row.Scope), SubjectID: row.SubjectID, Metric: domain.BudgetMetric(row.Metric),

@@ -367,8 +367,8 @@ func holdersIn(ctx context.Context, tx *sqlx.Tx, rows []NewRun) (map[string]stri
 	return out, err
 }
 
-// writeResults writes the changed results of deliveries, and removes the coalescing keys of runs that
-// could not be created.
+// writeResults writes the changed results of deliveries, and removes the coalescing keys of runs
+// that could not be created.
 func (b *deliveryBatch) writeResults() error {
 	var changed []*loggedRow
 	var orgs, gone []string

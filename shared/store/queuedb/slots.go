@@ -348,8 +348,8 @@ func (s *slots) share(lane domain.Lane, n int, free func(*laneSlots) bool) map[L
 }
 
 // releaseUnused releases the taken slots that no dispatched run uses. left is the number of these
-// slots. If fewer runs of an organization were dispatched than slots were taken, releaseUnused no longer
-// records the organization as waiting.
+// slots. If fewer runs of an organization were dispatched than slots were taken, releaseUnused no
+// longer records the organization as waiting.
 func (s *slots) releaseUnused(taken, dispatched map[Lane]int) (left int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
