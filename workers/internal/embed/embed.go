@@ -104,7 +104,7 @@ func (e *Embedder) Close() {
 // characters of a text. All texts must have content.
 //
 // An error is an *llm.Error, or ctx's error if ctx is done. No request is repeated. If one request
-// fails, all vectors are lost.
+// fails, Embed returns no vectors.
 func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	if e == nil {
 		return nil, llm.NewError(llm.KindNotConfigured, errNoModel)

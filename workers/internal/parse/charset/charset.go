@@ -46,9 +46,9 @@ func Decode(content []byte, declared string) (text, name string) {
 	return decode(content, guess(content))
 }
 
-// mostlyUTF8 reports whether a text is UTF-8, except for a few invalid bytes: fewer than one for 20
-// characters outside of ASCII. A text may be truncated, and a log may contain lines in another
-// encoding.
+// mostlyUTF8 reports whether a text is UTF-8, except for a few invalid bytes: fewer than one for
+// every 20 characters outside of ASCII. A text may be truncated, and a log may contain lines in
+// another encoding.
 func mostlyUTF8(content []byte) bool {
 	if utf8.Valid(content) {
 		return true

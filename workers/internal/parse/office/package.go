@@ -16,8 +16,8 @@ import (
 type relation struct{ kind, part string }
 
 // relations returns the relationships of a part by their ids. of is the name of the part, or "" for
-// the package itself. A part without relationships has an empty map. References to other files and
-// to the web are omitted, so the readers never follow them.
+// the package itself. The map is empty if the part has no relationships. References to other files
+// and to the web are omitted, so the readers never follow them.
 func relations(a *pack.Archive, of string) (map[string]relation, error) {
 	dir, name := path.Split(of)
 	e, err := a.XML(dir + "_rels/" + name + ".rels")

@@ -105,8 +105,8 @@ func (r *documentReader) read(ctx context.Context, path string) (document.Info, 
 }
 
 // all writes all pages in order. It begins with the range first, which is already being read, and
-// divides the remaining pages into further ranges. pages is the total number of pages, or 0 if
-// first contains all.
+// divides the remaining pages into further ranges. pages is the total number of pages, or 0 if the
+// range first contains all pages.
 func (r *documentReader) all(ctx context.Context, first *pageRange, pages int) error {
 	others := r.ranges.beginAll(ctx, firstPages+1, pages)
 	if err := r.follow(ctx, first); err != nil {

@@ -250,7 +250,7 @@ func (s *scanner) bounds(cells *[tsvColumns][]byte) box {
 }
 
 // row returns the next row without its newline. The row is valid until the next call. A last row
-// without a newline is returned like any other, and io.EOF after it.
+// without a newline is returned like any other row. The call after the last row returns io.EOF.
 func (s *scanner) row() ([]byte, error) {
 	l, err := s.in.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {

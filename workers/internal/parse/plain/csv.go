@@ -18,8 +18,8 @@ const (
 )
 
 // CSV reads delimited values. It detects the delimiter: a comma, semicolon, tab or vertical bar.
-// Rows are written as rows of a table, and the first row as its header if it names columns. The
-// content is never an error, except for the limits of out.
+// Rows are written as rows of a table. The first row is the table's header if it names columns. CSV
+// fails only if the text exceeds the limits of out, or if ctx ends.
 func CSV(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info, error) {
 	return document.Info{}, table(ctx, in, out, 0)
 }

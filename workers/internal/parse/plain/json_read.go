@@ -35,7 +35,7 @@ type pairs struct {
 }
 
 // next reads the next value of the document. path is the path of the value, or "" for the document
-// itself. The values are added to into.
+// itself. The method adds the values to the list into.
 func (r *jsonReader) next(path string, into *pairs) error {
 	t, err := r.tokens.ReadToken()
 	if err != nil {
@@ -102,8 +102,8 @@ func join(path, name string) string {
 }
 
 // elements reads the values of an array, or all values of a document that contains several values.
-// Its opening bracket has already been read. Scalars are joined with commas to lines of about
-// maxLines bytes.
+// The opening bracket of an array has already been read. Scalars are joined with commas to lines of
+// about maxLines bytes.
 func (r *jsonReader) elements(path string, into *pairs) error {
 	var words []string
 	size := 0
@@ -240,7 +240,7 @@ func (r *jsonReader) add(path, text string, into *pairs) error {
 }
 
 // lines writes values as lines. Each line begins with the path of its value. Lines are combined to
-// paragraphs of about maxLines bytes. Afterwards of is empty.
+// paragraphs of about maxLines bytes. Afterwards the list of is empty.
 func (r *jsonReader) lines(of *pairs) error {
 	var b strings.Builder
 	for _, p := range of.all {

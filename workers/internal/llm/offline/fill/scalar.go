@@ -36,7 +36,7 @@ func (f *filler) scalar(s *node, kind, name string, in []*text) (raw string, fou
 			return raw, true
 		}
 	}
-	// A value that has only the right form is the last choice.
+	// A value that has the right form but is not next to its name is the last choice.
 	for _, t := range in {
 		if raw, ok := find(t, false); ok {
 			return raw, true

@@ -424,8 +424,8 @@ func (t *text) truth(words []string, named bool) (raw string, found bool) {
 	return write(!denial.MatchString(t.s[:at[0]])), true
 }
 
-// fillers are words in the name of a boolean field that a text omits: isUrgent is found as
-// "urgent".
+// fillers are words that the name of a boolean field may contain and that texts omit. For example,
+// the word "urgent" in a text stands for the field isUrgent.
 var fillers = setFor(`is has can should was are does be`)
 
 // find returns the offset at which the text contains a value of an enumeration as whole words, or
