@@ -145,8 +145,8 @@ func abandon(p *program, why error) error {
 // rangeReader reads several ranges at the same time, each with one process. A value is used for one
 // document.
 type rangeReader struct {
+	path string
 	// spare contains page objects for reuse, because pages with many words need much memory.
-	path  string
 	spare sync.Pool
 	// slots contains a value for each running process. readers counts the goroutines that read.
 	slots   chan struct{}

@@ -35,7 +35,7 @@ const (
 // removes everything that belongs to it when it has ended.
 type box struct {
 	backend *Backend
-	// name is the sandbox's name for runsc, and dir the folder with its files on the host.
+	// name is the sandbox's name for runsc. dir is the folder with the sandbox's files on the host.
 	name   string
 	dir    string
 	limits sandbox.Limits

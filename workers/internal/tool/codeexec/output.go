@@ -67,8 +67,8 @@ type outputBuilder struct {
 	found         []python.File   // initial files of the program
 	documentNames map[string]bool // names of those initial files that contain documents
 	outcome       python.Outcome
-	// notes are sentences for the model, kept the stored files, and leftOut the names of files that
-	// are not stored.
+	// notes contains sentences for the model. kept contains the stored files, and leftOut contains
+	// the names of files that are not stored.
 	notes   []string
 	kept    []domain.File
 	leftOut []string

@@ -172,8 +172,8 @@ func (r *segmentReader) ended(c rune, at int) int {
 }
 
 // joined reports whether c directly follows a mark that, at the end of a sentence, would be
-// followed by white space. Examples are the dots in "3.5" and "parley.dev". Scripts without spaces
-// need none.
+// followed by white space. Examples are the dots in "3.5" and "parley.dev". In scripts without
+// spaces, no white space is needed.
 func (r *segmentReader) joined(was end, c rune) bool {
 	wide := was.kind == wideBoundary || was.kind == clauseBoundary && r.before >= firstWide
 	return !was.spaced && !wide || c == '(' && r.before == ']'
