@@ -1,5 +1,5 @@
 // Package offline contains models that need no provider and no key, so that the whole service can
-// be used, tested and benchmarked without one.
+// be used, tested and benchmarked without a provider.
 //
 // "offline" follows fixed rules, and the first answer of a session says so. It understands no
 // language and knows no facts. It requests suitable tools and answers from their results:
@@ -33,9 +33,9 @@
 //   - The answer names tools that failed, that a person rejected, or that found nothing. It does
 //     not name a failed search if another search found the answer.
 //   - A passage of a document counts if it contains enough words of the question, in any language
-//     and inflection. Of two words, the passage must contain both; of three or four words, all
-//     except one; of more words, three fifths. It must also contain all names, all numbers and the
-//     longest word.
+//     and inflection. If the question has two words, the passage must contain both. If it has three
+//     or four, all except one; if more, three fifths. It must also contain all names, all numbers
+//     and the longest word.
 //   - If no passage counts, the answer says that the documents do not say this. If the model can
 //     search the web, the answer also says how to request a search. If passages count, but none
 //     contains the date or number that the question asks for, the answer says that they do not say

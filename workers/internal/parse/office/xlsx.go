@@ -111,8 +111,8 @@ type workbook struct {
 	out  *parse.Writer
 	// notes are for the person who uploaded the workbook.
 	notes []string
-	// cells and text are the totals of all sheets so far: the number of cells, with one added for
-	// each row, and the bytes of their texts.
+	// cells and text are the totals of all sheets so far: the number of cells plus the number of
+	// rows, and the bytes of the cells' texts.
 	cells int
 	text  int
 }

@@ -39,8 +39,8 @@ func (s sizes) add(p *page) {
 	}
 }
 
-// body returns the body height in points, or 0 if no text was counted. Of equally frequent heights,
-// it returns the smallest.
+// body returns the body height in points, or 0 if no text was counted. If several heights are
+// equally frequent, it returns the smallest.
 func (s sizes) body() float64 {
 	best := 0
 	for size, n := range s {

@@ -176,8 +176,8 @@ func (r *rangeReader) begin(ctx context.Context, first, last int) *pageRange {
 }
 
 // beginAll starts to read the pages from first to last, divided into ranges. Ranges are started in
-// order, so a range never waits for a later one. The channel contains the ranges in order. It is
-// closed after the last one, or when ctx ends.
+// order, so a range never waits for a later one. The channel contains the ranges in order. The
+// channel is closed after the last range, or when ctx ends.
 func (r *rangeReader) beginAll(ctx context.Context, first, last int) <-chan *pageRange {
 	parts := make(chan *pageRange, cap(r.slots))
 	r.readers.Go(func() {

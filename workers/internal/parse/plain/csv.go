@@ -184,8 +184,8 @@ func delimiterFor(text string) byte {
 	return best
 }
 
-// usualWidth returns the most frequent number of cells in the first rows. Of equally frequent
-// numbers, it returns the largest.
+// usualWidth returns the most frequent number of cells in the first rows. If several numbers are
+// equally frequent, it returns the largest.
 func usualWidth(rows records) int {
 	counts := map[int]int{}
 	best := 0

@@ -156,7 +156,7 @@ func index(path string, i int) string {
 }
 
 // element reads an object or an array that is an element of an array. opens is its first token.
-// table is the path of the array, and path the path of the element. The values collected in into
+// table is the path of the array, and path is the path of the element. The values collected in into
 // are written first, so that the order of the document is kept.
 func (r *jsonReader) element(table, path string, opens jsontext.Token, into *pairs) error {
 	if err := r.lines(into); err != nil { // write the values that precede this element
@@ -175,8 +175,8 @@ func (r *jsonReader) element(table, path string, opens jsontext.Token, into *pai
 	return r.lines(&own)
 }
 
-// rowLike reports whether the values of an object are few and short enough for a row. An object
-// without values is not.
+// rowLike reports whether the values of an object are few and short enough for a row. It returns
+// false for an object without values.
 func rowLike(all []pair) bool {
 	return len(all) > 0 && len(all) <= maxColumns && !slices.ContainsFunc(all, func(p pair) bool { return len(p.text) > maxCell })
 }

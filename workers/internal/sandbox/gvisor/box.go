@@ -21,8 +21,8 @@ const (
 	// reserve of package cgroup.
 	spareMemory = 64 << 20
 	// hostProcesses and hostProcessesEach limit the number of gVisor's processes and threads on the
-	// host. hostProcesses is the number for gVisor itself, and hostProcessesEach the number for
-	// each process of the program.
+	// host. hostProcesses is the number for gVisor itself. hostProcessesEach is the number for each
+	// process of the program.
 	hostProcesses     = 256
 	hostProcessesEach = 8
 

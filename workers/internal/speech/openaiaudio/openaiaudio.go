@@ -44,8 +44,9 @@ type Config struct {
 	Dial remote.Dial
 }
 
-// service contains the parts that Transcriber and Synthesizer have in common. Each of them has its
-// own, so failures of one do not affect the other. It is safe for concurrent use.
+// service contains the parts that Transcriber and Synthesizer have in common. Transcriber and
+// Synthesizer have separate values, so failures of one do not affect the other. It is safe for
+// concurrent use.
 type service struct {
 	model   string
 	code    string // code of the errors that are returned

@@ -29,7 +29,7 @@ type Input struct {
 	Results []llm.ToolResult
 	// Passages are the parts of the sources that best answer the message, in descending order.
 	Passages []string
-	// Recognized are the texts in images. They are not sources, so no citation names them.
+	// Recognized contains the texts in images. They are not sources, so no citation names them.
 	Recognized []string
 }
 
