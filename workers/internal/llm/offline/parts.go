@@ -117,9 +117,9 @@ func (p part) spoken() string {
 // pointsOfSource is the maximum number of sentences that points returns.
 const pointsOfSource = 3
 
-// points returns a list with an item for each section of a source: the section's heading, its first
-// sentence and the source's marker. If the source has no headings, points returns its first
-// sentence.
+// points returns a list with an item for each of the first sections of a source: the section's
+// heading, its first sentence and the source's marker. If the source has no headings, points
+// returns its first sentence.
 func points(s domain.Citation) string {
 	var lines []string
 	heading := ""

@@ -67,8 +67,8 @@ func XLSX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 	return info, nil
 }
 
-// unreadable converts an error of the library to a failure if the cause is known. It returns other
-// errors unchanged. The library reports an exceeded limit only in the text of its error.
+// unreadable converts an error of the library to a failure if the cause is known. It wraps other
+// errors. The library reports an exceeded limit only in the text of its error.
 func unreadable(err error) error {
 	switch {
 	case errors.Is(err, excelize.ErrWorkbookFileFormat), errors.Is(err, excelize.ErrWorkbookPassword):
