@@ -95,8 +95,8 @@ func (r *Runner) newAttempt(claimed *executiondb.Claimed, d *bus.JobMessage, ask
 
 // claim claims a run, and returns the time at which the successful claim began. It repeats the
 // claim for up to claimTime if another transaction has locked the run or the database fails. Claims
-// of concurrent attempts are one statement. The time is measured before the claim, so that the
-// worker considers the lease expired before the database does.
+// of concurrent attempts are combined in one statement. The time is measured before the claim, so
+// that the worker considers the lease expired before the database does.
 func (r *Runner) claim(ctx context.Context, runID string) (claim executiondb.Claim, asked time.Time, err error) {
 	for until := time.Now().Add(claimTime); ; {
 		asked = time.Now()

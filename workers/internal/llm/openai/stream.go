@@ -55,8 +55,8 @@ func (p *Provider) stream(ctx context.Context, params sdk.ChatCompletionNewParam
 }
 
 // Next reads the next chunk. It returns false at the end of the stream and after an error; see Err.
-// It ignores all lines of the event stream except data. The end of the body without "[DONE]" is not
-// an error here, because only a finish_reason completes an answer.
+// It ignores all lines of the event stream except those with the field data. The end of the body
+// without "[DONE]" is not an error here, because only a finish_reason completes an answer.
 func (s *chunkStream) Next() bool {
 	if s.done || s.err != nil || s.lines == nil {
 		return false

@@ -54,9 +54,9 @@ func related(all map[string]relation, kind string) string {
 	return ""
 }
 
-// mainPart returns the main part of a package: the part that the package states or, if it states
-// none, the part with the given name. If this part is missing, mainPart fails with the code
-// damaged.
+// mainPart returns the main part of a package: the part that the package states or, if the archive
+// contains no such part, the part with the name usual. If this part is missing as well, mainPart
+// fails with the code damaged.
 func mainPart(a *pack.Archive, usual string) (string, error) {
 	all, err := relations(a, "")
 	if err != nil {

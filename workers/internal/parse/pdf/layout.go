@@ -176,8 +176,8 @@ func (l *layout) block(b block) {
 	}
 }
 
-// add appends a line to the block that is being assembled, or begins another block of the given
-// kind. The kind "" means a paragraph.
+// add appends a line to the block that is being assembled. If there is no such block, add begins a
+// block of the given kind. The kind "" means a paragraph.
 func (l *layout) add(kind document.Kind, ln line) {
 	text := l.page.lineText(ln, l.leftToRight)
 	if text == "" {

@@ -130,8 +130,9 @@ func empty(n *html.Node) bool {
 	return true
 }
 
-// newlines requests n newlines before the next text. After the mark of an item or cell, it does
-// nothing, so that the text stays on the line of the mark.
+// newlines requests n newlines before the next text, but at most one inside of a list item or table
+// cell. After the mark of an item or cell, it does nothing, so that the text stays on the line of
+// the mark.
 func (r *renderer) newlines(n int) {
 	if r.tight > 0 {
 		n = min(n, 1)
