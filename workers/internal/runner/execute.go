@@ -208,9 +208,9 @@ func (r *Runner) note(ctx context.Context, a *attempt) {
 }
 
 // requeue requeues the run and frees its slot. The run starts again after the duration wait at the
-// earliest. cause is nil if this worker stops or has lost its lease. requeue repeats the write
-// while the database is unreachable: without this write, the run could not start again until its
-// lease expires.
+// earliest. cause is nil if the attempt did not fail, for example because this worker stops or has
+// lost its lease. requeue repeats the write while the database is unreachable: without this write,
+// the run could not start again until its lease expires.
 func (r *Runner) requeue(ctx context.Context, a *attempt, wait time.Duration, cause *domain.RunError) {
 	// The requeued run does not keep its slot. The freed slot goes to another run, also if the worker
 	// stops.

@@ -66,8 +66,8 @@ type pdfInfo struct {
 // read reads the document at path. It begins with the first pages before the number of pages is
 // known, so that pdfinfo and pdftotext run at the same time.
 //
-// The error is the reason of the first range that failed, an error of ctx, or a failure of the
-// limits.
+// The error is the reason of the first range that failed, an error of ctx, a failure of the limits,
+// or the reason why the document has no text.
 func (r *documentReader) read(ctx context.Context, path string) (document.Info, error) {
 	asked := make(chan pdfInfo, 1)
 	go func() { asked <- ask(ctx, path) }()

@@ -135,9 +135,9 @@ func (x *box) wait() {
 	_ = x.command.Wait() // the error is ignored, because the interface of a box does not report runsc's exit status
 	x.finalizeUsage()
 	_ = x.stdin.Close()
+	// The pipe's data is read before done is closed, so that output can be read after the end.
 	x.stdout.Drain()
 	if x.first != nil {
-		// The pipe's data is read before done is closed, so that output can be read after the end.
 		_ = x.first.Release() // unshare has already reaped runsc
 	}
 	x.forget()

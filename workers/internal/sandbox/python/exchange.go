@@ -62,8 +62,8 @@ func (i *Interpreter) start(ctx context.Context, ready bool) (*box, error) {
 	return b, nil
 }
 
-// complaint returns the box's standard error, for an error message, or "". The text comes from the
-// sandbox and is untrusted.
+// complaint returns the box's standard error in a form that can end an error message, or "". The
+// text comes from the sandbox and is untrusted.
 func complaint(b sandbox.Box) string {
 	if said := strings.TrimSpace(b.Stderr()); said != "" {
 		return ": " + said

@@ -64,8 +64,8 @@ func parseVoices(languages, variants string) voices {
 }
 
 // choose returns the name of espeak-ng's voice for a line. A voice name of OpenAI selects a variant
-// in the line's language. One of espeak-ng's own names selects both. Other names fail with the code
-// for an unknown voice.
+// in the line's language. A name of espeak-ng itself selects both the language and the variant.
+// Other names fail with the code for an unknown voice.
 //
 // The check against the installed voices also ensures that a name neither refers to a file nor
 // contains options.

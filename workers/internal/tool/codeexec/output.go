@@ -105,8 +105,8 @@ func (s *outputBuilder) keep(ctx context.Context, req tool.Request, keepsFiles b
 	return err
 }
 
-// made returns the files to be stored. It adds the names of files that cannot be stored to leftOut,
-// with a note.
+// made returns the files to be stored. For files that cannot be stored, it adds the names to the
+// list leftOut, and one note.
 func (s *outputBuilder) made() []tool.NewFile {
 	s.leftOut = slices.Clone(s.outcome.LeftOut)
 

@@ -174,8 +174,8 @@ func mediaType(header http.Header) string {
 	return kind
 }
 
-// parsePage extracts the text of a page. It sets all fields of the page except its address. It
-// fails with errUnread if the page has no text.
+// parsePage extracts the text of a page. It does not set the page's address. A page of plain text
+// has no title. It fails with errUnread if the page has no text.
 func parsePage(ctx context.Context, body []byte, header http.Header) (*page, error) {
 	text := decode(body, header.Get("Content-Type"))
 	if mediaType(header) != "text/plain" {
