@@ -208,13 +208,11 @@ func unspaced(r rune) bool {
 		r >= 0x3000 && r <= 0x303F || r >= 0xFF00 && r <= 0xFFEF
 }
 
-// firstRune returns the first character of a text.
 func firstRune(text []byte) rune {
 	r, _ := utf8.DecodeRune(text)
 	return r
 }
 
-// lastRune returns the last character of a text.
 func lastRune(text []byte) rune {
 	r, _ := utf8.DecodeLastRune(text)
 	return r

@@ -68,7 +68,8 @@ type page struct {
 	logical bool // true if the words are in reading order, even in right-to-left text
 }
 
-// reset empties the page for the page with the given number. It keeps the memory.
+// reset empties the page object, so that it can hold the page with the given number. It keeps the
+// memory.
 func (p *page) reset(number int) {
 	*p = page{number: number, text: p.text[:0], words: p.words[:0], lines: p.lines[:0], blocks: p.blocks[:0]}
 }

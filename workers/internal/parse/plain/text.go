@@ -116,7 +116,6 @@ func underline(l string) byte {
 	return l[0]
 }
 
-// abs returns the absolute value of n.
 func abs(n int) int { return max(n, -n) }
 
 // bullet matches the beginning of a list item.

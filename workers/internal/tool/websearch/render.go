@@ -10,7 +10,7 @@ import (
 
 // render converts a part of a page to text. Empty lines separate paragraphs. Each list item and
 // each table row is a line, and "|" separates the cells of a row. The text neither begins nor ends
-// with white space. The page must have been pruned, because render omits nothing but the head.
+// with white space. The page must have been pruned, because render omits only the head.
 func render(n *html.Node) string {
 	var r renderer
 	r.node(n)

@@ -247,7 +247,6 @@ var verbs = regexp.MustCompile(`(?i)^(?:'s|’s|,|\s+(?:is|was|has|had|bought|or
 // follows reports whether the words after an offset show that a name precedes them.
 func (t *text) follows(to int) bool { return verbs.MatchString(t.s[to:]) }
 
-// firstRune returns the first character of a text.
 func firstRune(s string) rune {
 	r, _ := utf8.DecodeRuneInString(s)
 	return r
@@ -482,5 +481,4 @@ func (t *text) contains(v any) bool {
 	}
 }
 
-// isWord reports whether a character is part of a word.
 func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
