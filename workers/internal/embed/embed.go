@@ -56,7 +56,8 @@ type Embedder struct {
 }
 
 // New returns an Embedder, or nil if no model is configured. It fails if the model's provider is
-// not "openai", or if neither a key nor a base URL is set. It makes no request.
+// not "openai", if neither a key nor a base URL is set, or if the base URL is invalid. It makes no
+// request.
 func New(cfg Config) (*Embedder, error) {
 	if cfg.Model == "" {
 		return nil, nil //nolint:nilnil // a nil Embedder has no model

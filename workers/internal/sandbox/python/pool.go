@@ -141,8 +141,8 @@ func (p *pool) remove(b *box) bool {
 	return true
 }
 
-// take returns a ready sandbox, or nil if there is none. The caller must kill it. The pool begins
-// to create a replacement. The sandbox may have ended without the pool's knowledge.
+// take returns a ready sandbox, or nil if there is none. The caller must kill the sandbox. The pool
+// begins to create a replacement. The sandbox may have ended without the pool's knowledge.
 func (p *pool) take() *box {
 	p.mu.Lock()
 	defer p.mu.Unlock()
