@@ -23,7 +23,7 @@ func (s documentSearch) SearchFor(ctx context.Context, org string, request contr
 	return s.search(ctx, org, request, true)
 }
 
-// First returns the beginnings of the newest documents, for an agent. It ignores the query.
+// First returns the beginnings of the newest documents. It is for agents and ignores the query.
 func (s documentSearch) First(ctx context.Context, org string, r contract.SearchRequest) (contract.SearchReply, error) {
 	found, err := s.searcher.First(ctx, retrieval.Query{OrganizationID: org, DocumentIDs: r.DocumentIDs, Metadata: r.Metadata, Limit: r.Limit})
 	return contract.SearchReply{Found: found}, err

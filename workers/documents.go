@@ -99,8 +99,8 @@ func (r *documentReader) Read(ctx context.Context, from ingest.Source, each func
 	return r.by.Read(ctx, d, extract.Limits{}, each)
 }
 
-// readers contains the versions of the programs that read documents, as they are visible in
-// sandboxes. If a program is missing, its version is "".
+// readers contains the versions of the programs that read documents. These are the programs that
+// sandboxes contain. If a program is missing, its version is "".
 type readers struct {
 	poppler, tesseract string
 	languages          []string // languages that tesseract recognizes

@@ -12,7 +12,7 @@ import (
 
 // addStatus serves the status of the process at the address in METRICS_ADDR, if this setting has a
 // value. When ctx ends, the status changes to "not ready". The server of the status stops after all
-// other parts of the group. It fails if the address is in use.
+// other parts of the group. addStatus fails if the address is in use.
 func (w *Workers) addStatus(ctx context.Context, group *lifecycle.Group) error {
 	if w.cfg.MetricsAddr == "" {
 		return nil
@@ -42,7 +42,7 @@ func (w *Workers) addStatus(ctx context.Context, group *lifecycle.Group) error {
 }
 
 // ownPorts returns the ports of the service, including the port of this process's status. Agents
-// must not send requests to them.
+// must not send requests to these ports.
 func (w *Workers) ownPorts() []int {
 	_, name, err := net.SplitHostPort(w.cfg.MetricsAddr)
 	if err != nil { // METRICS_ADDR is empty or invalid

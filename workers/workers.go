@@ -131,8 +131,8 @@ type Workers struct {
 }
 
 // New checks the settings and sets up the configured roles. It opens sandboxes and starts
-// interpreters, which may take seconds, but fetches no work. If it fails, nothing is left open. The
-// error names the setting that is wrong.
+// interpreters, which may take seconds, but fetches no work. If it fails, nothing is left open. An
+// error about a setting names the setting.
 func New(cfg Config, deps Deps) (*Workers, error) {
 	if err := check(cfg); err != nil {
 		return nil, err

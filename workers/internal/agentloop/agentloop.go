@@ -154,8 +154,8 @@ func New(cfg Config) *Loop {
 }
 
 // Run executes a run from its first step, or continues after the steps in its journal. It calls the
-// function events for each event, in order and from its own goroutine. The function may be nil and
-// must not block.
+// function events for each event, in order and in the goroutine of the caller. events may be nil
+// and must not block.
 //
 // The error is an *Error or a *Parked, or it wraps the cause of ctx or the journal's error. If ctx
 // ends, Run returns as soon as the running model call and tool calls return. No goroutine of the

@@ -160,7 +160,7 @@ func (r *run) citationCheck() func(number int, quotes []string) (quote string, m
 	}
 }
 
-// citations returns one citation for each marker of a filtered text that was not removed, in order.
+// citations returns one citation for each marker that the filter has kept in a text, in order.
 // offset is the number of characters before the text in the whole message. StartIndex and EndIndex
 // of a citation are character offsets in that message. A marker without a quote gets the sentence
 // of its source that fits best.

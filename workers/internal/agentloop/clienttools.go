@@ -12,7 +12,7 @@ import (
 
 // ClientTools are the tools that the client of a run executes itself. In each turn, the calls of
 // the agent's own tools are executed first, and then those of the client's tools. A ClientTools
-// belongs to one attempt. Its ids of calls are the same in each attempt.
+// belongs to one attempt. A call has the same id in each attempt.
 type ClientTools struct {
 	Specs    []llm.ToolSpec
 	Choice   string // constrains the first model call; see domain.ClientTools
@@ -141,8 +141,8 @@ func (r *run) returnCalls() (Output, error) {
 
 // RoundMessages returns the messages for a round of client tool calls in the history of a request.
 // steps is the journal of the run that ended with these calls. With a journal, the messages also
-// contain that run's other turns and the calls of the agent's own tools. Without one, or if it does
-// not fit, they contain only the client's calls and results.
+// contain that run's other turns and the calls of the agent's own tools. Without a journal, or if
+// the journal does not end with these calls, they contain only the client's calls and results.
 func RoundMessages(round domain.CallRound, steps []Step) []llm.Message {
 	if messages, ok := journalMessages(round, steps); ok {
 		return messages

@@ -41,8 +41,8 @@ type mark struct {
 // marker is resolved before that marker, so that a removal cannot turn the remaining text into a
 // marker.
 //
-// A filter is used for one model call. Its time is linear in the length of the text, apart from the
-// bounded repeated scans. At most about maxHeld characters are held back.
+// A filter is used for one model call. Its time is linear in the length of the text, because
+// repeated scans are bounded; see maxReread. It holds back at most about maxHeld characters.
 type filter struct {
 	// check looks up the quotes of an item of a marker. It returns the first quote that occurs in
 	// the source, spelled as in the source. missed is the number of quotes that do not occur. ok

@@ -68,11 +68,11 @@ func (p passages) check(number int, quotes []string) (found string, missed int, 
 	return found, missed, given == 0 || found != ""
 }
 
-// choose returns the sentence of a passage that shares the most terms with the supported words. It
-// returns the first sentence if no term is shared. It adds a neighbouring sentence if the
-// additional terms of that sentence weigh at least as much as the terms of the first sentence. A
-// term weighs more if it is long and occurs in few sentences, and numbers weigh most. In every
-// language, short and frequent words carry the least information.
+// choose returns the sentence whose terms in common with the text supported have the greatest
+// weight. If no sentence has such a term, it returns the first sentence. It adds a neighbouring
+// sentence if the additional terms of that sentence weigh at least as much, and if both sentences
+// have at most maxQuote characters. A term weighs more if it is long and occurs in few sentences,
+// and numbers weigh most. In every language, short and frequent words carry the least information.
 func (p *passage) choose(supported string) string {
 	if p.parts == nil {
 		p.parts = split(p.source.CitedText)

@@ -152,8 +152,8 @@ func (r *run) send(e Event) {
 	}
 }
 
-// emitDelta processes a piece of the model's text: the filter, if there is one, decides when it is
-// shown.
+// emitDelta processes a piece of the model's text. The filter, if there is one, decides when the
+// piece is shown.
 func (r *run) emitDelta(d llm.Delta) {
 	if r.filter == nil {
 		r.show(d.Text)

@@ -138,8 +138,9 @@ func (r *run) callGroup(ctx context.Context, calls []llm.ToolCall) error {
 }
 
 // recordResult records the outcome of a call and reports its event. ctx is the context of the run,
-// and groupCtx that of the group of calls. A call that failed for the model is recorded like a
-// successful one. A call that ends the attempt is not recorded, so the next attempt repeats it.
+// and groupCtx that of the group of calls. A failed call whose error the model receives is recorded
+// like a successful call. A call that ends the attempt is not recorded, so the next attempt repeats
+// it.
 func (r *run) recordResult(ctx, groupCtx context.Context, done callResult) error {
 	switch {
 	case ctx.Err() != nil:

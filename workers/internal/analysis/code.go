@@ -7,8 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// traits contains the kinds of characters that a token contains. dash is a hyphen, join any other
-// joining character, hump a capital after a small letter, and name an underscore or "@".
+// traits states which kinds of characters a token contains. dash means a hyphen, and join means any
+// other joining character. hump means a capital after a small letter, and name means an underscore
+// or "@".
 type traits struct{ digit, letter, dash, join, hump, name bool }
 
 // traitsFor returns the kinds of characters that a text contains.
@@ -76,8 +77,9 @@ func undashed(text string) string {
 	return strings.NewReplacer("-", "", "‐", "", "‑", "").Replace(text)
 }
 
-// variants adds the spellings of a code without dashes and underscores, which other authors may
-// use. Documents are indexed only as written, so a query must contain all spellings.
+// variants adds to the spellings of a code the same spellings without dashes and underscores,
+// because documents may contain either form. Documents are indexed only as written, so a query must
+// contain all spellings.
 func variants(whole []string) []string {
 	forms := whole
 	for _, form := range whole {

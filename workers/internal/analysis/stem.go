@@ -215,7 +215,7 @@ func alwaysFits(tongue string, each int) bool {
 }
 
 // forms returns the stem of a word. If the stem of the word without marks is different, forms
-// returns that stem, too. People omit marks, but stemmers need marks to recognize endings. It
+// returns that stem, too. People omit marks, but stemmers need marks to recognize endings. forms
 // returns nil for a word that consists only of marks.
 func forms(tongue, word string) []string {
 	small := bare(word)

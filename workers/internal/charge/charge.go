@@ -23,8 +23,8 @@ type Budgets interface {
 	ChargeCall(ctx context.Context, c budgetdb.Call, holdID string, used budgetdb.Amounts, reported budgetdb.CallUsage) error
 }
 
-// Account charges model calls. Reserve must be called before the calls. If it succeeds, Charge must
-// be called after them.
+// Account charges model calls. Reserve must be called before the calls. If Reserve succeeds, Charge
+// must be called after the calls.
 type Account struct {
 	budgets Budgets
 	call    budgetdb.Call

@@ -59,7 +59,7 @@ func NewModels(models Models, budgets charge.Budgets, price Price, deps Deps) *S
 }
 
 // modelCall is a small call that checks a model. It keeps the usage of the call, from which the
-// cost is settled afterwards.
+// charge is computed afterwards.
 type modelCall struct {
 	name    string
 	model   llm.Model // nil if the model does not exist

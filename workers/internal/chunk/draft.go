@@ -157,8 +157,8 @@ func headings(d *draft) []string {
 	return path
 }
 
-// name returns a heading as a single line, truncated to maxHeading code points. An ellipsis marks a
-// truncated heading and counts as one of them.
+// name returns a heading as a single line, truncated to maxHeading code points. A truncated heading
+// ends with an ellipsis, which counts as one code point.
 func name(text string) string {
 	short, n := text, 0
 	for at := range text {

@@ -63,8 +63,8 @@ func (c *Chunker) size() int {
 	return c.draft.size
 }
 
-// half reports whether the draft has at least half of the target length. A draft that contains only
-// headings does not count, because it needs the text that follows.
+// half reports whether the draft has at least half of the target length. It returns false for a
+// draft that contains only headings, because such a draft needs the text that follows.
 func (c *Chunker) half() bool {
 	return c.draft != nil && c.draft.body && c.draft.size >= c.limits.Target/2
 }

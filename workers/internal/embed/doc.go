@@ -5,7 +5,8 @@
 // The package validates all responses. A failure is an *llm.Error, which states whether a retry may
 // help. Errors contain neither the key nor any text.
 //
-// Two callers use an Embedder differently. Embed is for documents and searches, which package
-// ingest and package retrieval compare with each other. Compute is for clients of the API, which
-// receive the vectors as the service sends them; see package embedserver.
+// An Embedder has two methods for different callers. Embed is for the texts of documents and
+// searches, whose vectors are compared with each other; see packages ingest and retrieval. Compute
+// is for clients of the API, which receive the vectors as the service sends them; see package
+// embedserver.
 package embed

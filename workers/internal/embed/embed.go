@@ -56,7 +56,8 @@ type Embedder struct {
 }
 
 // New returns an Embedder, or nil if no model is configured. It fails if the model's provider is
-// not "openai", or if neither a key nor a base URL is set. It makes no request.
+// not "openai", if neither a key nor a base URL is set, or if the base URL is invalid. It makes no
+// request.
 func New(cfg Config) (*Embedder, error) {
 	if cfg.Model == "" {
 		return nil, nil //nolint:nilnil // a nil Embedder has no model
@@ -104,7 +105,7 @@ func (e *Embedder) Close() {
 // characters of a text. All texts must have content.
 //
 // An error is an *llm.Error, or ctx's error if ctx is done. No request is repeated. If one request
-// fails, all vectors are lost.
+// fails, Embed returns no vectors.
 func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	if e == nil {
 		return nil, llm.NewError(llm.KindNotConfigured, errNoModel)

@@ -56,7 +56,7 @@ func (e *Embedder) Find(model string) (string, error) {
 
 // Compute returns the vectors of all texts as the service sends them, in the order of the texts. It
 // neither truncates texts nor scales vectors. An error is an *llm.Error, or ctx's error if ctx is
-// done. Its field Unused is set if the service has done no work.
+// done. The field Unused of an *llm.Error is set if the service has done no work.
 func (e *Embedder) Compute(ctx context.Context, r Request) (Vectors, error) {
 	model, err := e.Find(r.Model)
 	if err != nil {

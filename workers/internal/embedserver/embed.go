@@ -17,7 +17,7 @@ import (
 )
 
 // embed computes the vectors of a request's texts and charges the organization. If a budget has no
-// room, the reply names the budget, and the model is not called. An error is an *llm.Error, or it
+// room, the reply names the budget, and the model is not called. An error that is not an *llm.Error
 // is internal.
 //
 // After a failed call, the maximum stays charged, unless the service has certainly done no work.
@@ -72,8 +72,7 @@ func maxTokens(texts []string) (n int64) {
 	return n
 }
 
-// packed encodes vectors for a reply: each as its numbers in little-endian order, with four bytes
-// each.
+// packed encodes vectors for a reply. A number is encoded as four bytes in little-endian order.
 func packed(vectors [][]float32) [][]byte {
 	out := make([][]byte, len(vectors))
 	for i, vector := range vectors {

@@ -29,8 +29,8 @@ var errPanic = errors.New("the embedding panicked")
 // Embedder computes vectors. Its errors are of type *llm.Error, or ctx's error. It is safe for
 // concurrent use.
 type Embedder interface {
-	// Find returns the full name of a model, for which an error means that the model is unknown or
-	// not configured. Compute returns a vector for each text, in order.
+	// Find returns the full name of a model. It fails if the model is unknown or not configured.
+	// Compute returns a vector for each text, in order.
 	Find(model string) (name string, err error)
 	Compute(ctx context.Context, r embed.Request) (embed.Vectors, error)
 }

@@ -101,7 +101,7 @@ func outsideAtRules(sheet string) string {
 }
 
 // afterAtRule returns the text that follows the at-rule at the beginning of sheet. An at-rule ends
-// with a semicolon or with its block. If it has no end, nothing follows.
+// with a semicolon or with its block. If the at-rule has no end, afterAtRule returns "".
 func afterAtRule(sheet string) string {
 	depth := 0
 	for i := range len(sheet) {

@@ -30,7 +30,7 @@ func cleanBlock(kind document.Kind, s string) string {
 // break. It removes invisible characters, such as control characters, direction overrides and soft
 // hyphens.
 //
-// Invisible characters are removed because they could contain instructions for a model that a
+// Invisible characters are removed because they could contain instructions that a model reads and a
 // person cannot see.
 func Clean(s string) string {
 	if plain(s) {

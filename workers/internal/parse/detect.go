@@ -22,7 +22,7 @@ import (
 type kind struct{ mimeType, note string }
 
 // detect returns the type of a document. It examines the first bytes, the names in an archive and,
-// for text, the document's name. The type may be one without a reader.
+// for text, the document's name. There may be no reader for the type.
 //
 // It fails with the code no_text for an empty document, with the code password_protected for an
 // encrypted Office document, and with the errors of package pack.
@@ -255,8 +255,9 @@ func textFor(in Input, start string) string {
 }
 
 // isBinaryType reports whether a type is not text. A document of unknown type may be text in any
-// single-byte encoding, so it is considered text if it contains no zero bytes. head is the
-// beginning of the document. The library has detected the type is.
+// single-byte encoding, so it is considered text if it contains no zero bytes, or if it is UTF-8
+// with few zero bytes. The argument is contains the type that the library has detected. head is the
+// beginning of the document.
 func isBinaryType(is string, head []byte) bool {
 	switch {
 	case is == "application/octet-stream":

@@ -8,7 +8,7 @@
 // Readers are in the subpackages office, epub, markup, plain and pdf. They are passed to Parse as
 // Formats, so that this package depends on none of them.
 //
-// The content decides about the format. The document's name and the declared type are only used to
+// The content determines the format. The document's name and the declared type are only used to
 // distinguish text formats. Both come from the sender, as does the content, so none of them is
 // trusted. A panic in a reader becomes a failure.
 package parse

@@ -15,8 +15,8 @@ const (
 	entryBytes     = 12
 )
 
-// orientation returns the EXIF orientation of a JPEG image, or 1, which means upright, if it has
-// none. Damaged headers are not an error: the image then counts as upright.
+// orientation returns the EXIF orientation of a JPEG image. If the image has none, the result is 1,
+// which means upright. Damaged headers are not an error: the image then counts as upright.
 func orientation(mediaType string, content []byte) int {
 	if mediaType != imageinfo.JPEG {
 		return 1

@@ -126,7 +126,7 @@ func turn(from *image.RGBA, orientation int) *image.RGBA {
 	}
 	width, height := from.Rect.Dx(), from.Rect.Dy()
 	out := image.NewRGBA(image.Rect(0, 0, width, height))
-	// From 5 on, the image is turned by 90 or 270 degrees, which exchanges width and height.
+	// Orientations 5 to 8 turn the image by 90 or 270 degrees, which exchanges width and height.
 	if orientation >= 5 {
 		out = image.NewRGBA(image.Rect(0, 0, height, width))
 	}

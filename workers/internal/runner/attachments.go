@@ -174,8 +174,8 @@ func (l *attachmentLoader) find(ctx context.Context, ids []string) error {
 }
 
 // prepareOwn prepares the message's attachments, several at once. asked reports whether any
-// attachment had to be prepared. The first error cancels the other preparations. When it returns,
-// none is running.
+// attachment had to be prepared. The first error cancels the other preparations. When prepareOwn
+// returns, no preparation is running.
 func (l *attachmentLoader) prepareOwn(ctx context.Context, own []domain.Attachment) (asked bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -291,8 +291,8 @@ func (l *attachmentLoader) loadAll(ctx context.Context, list []domain.Attachment
 	return out, nil
 }
 
-// loadImage reads the converted copy of an image into to. Models never receive the uploaded
-// original. For a model that cannot see images, it adds the recognized text.
+// loadImage reads the converted copy of an image into the attachment to. Models never receive the
+// uploaded original. For a model that cannot see images, it adds the recognized text.
 func (l *attachmentLoader) loadImage(ctx context.Context, stored blobdb.StoredAttachment, to *llm.Attachment, room *imageRoom) error {
 	if room.count == 0 || stored.Bytes > room.bytes || stored.Bytes > picture.MaxBytes {
 		to.Omitted = room.note

@@ -93,8 +93,8 @@ func (r *Runner) load(ctx context.Context, a *attempt) (turns []sessiondb.Turn, 
 	return turns, room, nil
 }
 
-// keepHistory reduces the reservation room to the large input and the turns that fit into the
-// model's context. room may be nil.
+// keepHistory reduces the memory reservation room to the size of the large input and of the turns
+// that fit into the model's context. room may be nil.
 func (r *Runner) keepHistory(a *attempt, room *inputTurn, kept []agentloop.Turn) {
 	bytes := a.claim.LargeInput
 	for _, turn := range kept {

@@ -31,8 +31,8 @@ type Budgets interface {
 	// Reserve reserves h and returns the number of budgets that it counts against. If a budget
 	// has no room for it, Reserve reserves nothing and describes the budget in lacking.
 	Reserve(ctx context.Context, h budgetdb.Hold) (budgets int, lacking *budgetdb.InsufficientBudget, err error)
-	// Charge replaces a reservation by the amounts that the call has used. It charges them even if
-	// no reservation exists, and may be repeated after an error.
+	// Charge replaces a reservation with the amounts that the call has used. It charges them even
+	// if no reservation exists, and may be repeated after an error.
 	Charge(ctx context.Context, held lease.Held, holdID string, used budgetdb.Amounts) error
 }
 
@@ -51,7 +51,7 @@ func (r *Runner) newRunBudget(a *attempt) *runBudget {
 }
 
 // reservation reserves the maximum amounts of one call. hold.ID is empty if no budget applies. It
-// is settled exactly once.
+// must be charged exactly once.
 type reservation struct {
 	*runBudget
 	hold budgetdb.Hold
@@ -104,7 +104,7 @@ func (s *runBudget) reserve(ctx context.Context, maximum budgetdb.Amounts) (rese
 // sentence returns the detail of an error of the API as a sentence, like the messages of runs.
 func sentence(detail string) string { return strings.ToUpper(detail[:1]) + detail[1:] + "." }
 
-// charge replaces the reservation by the call's actual usage, even if the run has ended in the
+// charge replaces the reservation with the call's actual usage, even if the run has ended in the
 // meantime. If every write fails, the sweeper later removes the reservation and charges its full
 // amount.
 func (r reservation) charge(ctx context.Context, used budgetdb.Amounts) {

@@ -133,7 +133,7 @@ func roundMessages(rounds []domain.CallRound, steps map[string][]agentloop.Step)
 const namedBytes = 4 << 20
 
 // namedSteps reads the journals of the runs whose calls and results are part of the exchanges. It
-// returns them by run id. A run that does not exist any more is missing.
+// returns them by run id. The map lacks runs that do not exist any more.
 func (r *Runner) namedSteps(ctx context.Context, a *attempt, exchanges []domain.Exchange) (map[string][]agentloop.Step, error) {
 	var runs []string
 	for _, e := range exchanges {

@@ -1,5 +1,5 @@
 // Package runner executes runs. It receives job messages, claims the runs, runs the agent loop
-// under a lease, saves the result and replies. It is the worker's role agent.
+// under a lease, saves the result and replies. It implements the worker role "agent".
 //
 // A job message is acknowledged before its run is claimed. From then on, the run's row in
 // PostgreSQL replaces the message. The fence of the claim decides whether a worker's writes take

@@ -255,7 +255,7 @@ func (t *eventWriter) close() {
 }
 
 // closeAndWait closes the writer and waits until no checkpoint is being written, or until ctx ends.
-// Afterwards rest returns events that no checkpoint saves.
+// Afterwards, no checkpoint saves the events that the method rest returns.
 func (t *eventWriter) closeAndWait(ctx context.Context) {
 	t.close()
 	t.mu.Lock()

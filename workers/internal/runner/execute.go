@@ -95,8 +95,8 @@ func (r *Runner) newAttempt(claimed *executiondb.Claimed, d *bus.JobMessage, ask
 
 // claim claims a run, and returns the time at which the successful claim began. It repeats the
 // claim for up to claimTime if another transaction has locked the run or the database fails. Claims
-// of concurrent attempts are one statement. The time is measured before the claim, so that the
-// worker's idea of the lease ends first.
+// of concurrent attempts are combined in one statement. The time is measured before the claim, so
+// that the worker considers the lease expired before the database does.
 func (r *Runner) claim(ctx context.Context, runID string) (claim executiondb.Claim, asked time.Time, err error) {
 	for until := time.Now().Add(claimTime); ; {
 		asked = time.Now()
@@ -159,9 +159,9 @@ func (r *Runner) executeClaimed(ctx context.Context, a *attempt) {
 	r.finalize(ctx, a, out, err, context.Cause(deadlineCtx))
 }
 
-// finalize saves the outcome of an attempt. out is its output, which after an error describes the
-// work done so far, and err the error of the agent loop. cause is the cause with which the
-// attempt's context ended, or nil.
+// finalize saves the outcome of an attempt. out is the attempt's output; after an error, it
+// describes the work done so far. err is the error of the agent loop. cause is the cause with which
+// the attempt's context ended, or nil.
 func (r *Runner) finalize(ctx context.Context, a *attempt, out *agentloop.Output, err, cause error) {
 	// A successful attempt finishes its run even if its context has ended meanwhile: the fence
 	// rejects a stale result. Otherwise, the cause of a cancellation takes precedence over the
@@ -208,9 +208,9 @@ func (r *Runner) note(ctx context.Context, a *attempt) {
 }
 
 // requeue requeues the run and frees its slot. The run starts again after the duration wait at the
-// earliest. cause is nil if this worker stops or has lost its lease. requeue repeats the write
-// while the database is unreachable: without this write, the run could not start again until its
-// lease expires.
+// earliest. cause is nil if the attempt did not fail, for example because this worker stops or has
+// lost its lease. requeue repeats the write while the database is unreachable: without this write,
+// the run could not start again until its lease expires.
 func (r *Runner) requeue(ctx context.Context, a *attempt, wait time.Duration, cause *domain.RunError) {
 	// The requeued run does not keep its slot. The freed slot goes to another run, also if the worker
 	// stops.
@@ -312,7 +312,7 @@ func (r *Runner) finishEmpty(ctx context.Context, a *attempt) {
 
 // persist repeats a write while the database is unreachable or another transaction has locked the
 // row, until ctx ends. A late write is harmless, because the fence rejects it if the run has
-// another owner. what names the operation in logs.
+// another owner. The argument what names the operation in logs.
 func (r *Runner) persist(ctx context.Context, a *attempt, what string, write func(context.Context) error) {
 	for n := 1; ; n++ {
 		err := write(ctx)

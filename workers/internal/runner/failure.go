@@ -12,8 +12,8 @@ import (
 )
 
 // fail requeues the run if the error is retryable and the backoff ends before the run's deadline.
-// Otherwise the run finishes as failed. The delay is the larger one of the backoff and the delay
-// that the provider demands.
+// Otherwise the run finishes as failed. The delay is the backoff or the delay that the provider
+// demands, whichever is longer.
 func (r *Runner) fail(ctx context.Context, a *attempt, out agentloop.Output, err error) {
 	// Errors without a public code may contain internal details, so callers see a generic message.
 	public := &domain.RunError{Code: "internal", Message: "The run failed because of an internal error of the service."}
@@ -77,7 +77,7 @@ const (
 // brokeOffTooOften reports whether the run must not be retried, because this attempt and the ones
 // before it ended with a truncated answer. Each model of the agent is tried at least once. If none
 // of the run's own answers was truncated, the run is retried, however often the circuit breaker has
-// rejected it. If the earlier attempts cannot be read, the run is retried.
+// rejected its calls. If the earlier attempts cannot be read, the run is retried.
 func (r *Runner) brokeOffTooOften(ctx context.Context, a *attempt, failure *agentloop.Error) bool {
 	limit := max(maxBrokenOff, a.models)
 	if failure.Code != agentloop.CodeModelTruncated || a.claim.Attempts < limit {

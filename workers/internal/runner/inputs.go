@@ -40,8 +40,8 @@ type inputTurn struct {
 // newInputs returns inputs without any reservation.
 func newInputs() *inputs { return &inputs{byOrg: map[string]int{}} }
 
-// enter waits until a run of org may use the given number of bytes. The caller must release them
-// with leave. It fails with the cause of ctx if ctx ends first; then nothing is reserved.
+// enter waits until a run of org may use the given number of bytes. The caller must release the
+// bytes with leave. If ctx ends first, enter reserves nothing and fails with the cause of ctx.
 func (in *inputs) enter(ctx context.Context, org string, bytes int) (*inputTurn, error) {
 	// A run whose data is larger than the share is admitted if no other run of its organization has
 	// reserved memory.

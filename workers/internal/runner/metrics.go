@@ -7,7 +7,8 @@ import (
 	"parley/shared/telemetry"
 )
 
-// metrics contains the Prometheus metrics of a worker's runs. There is one for each process.
+// metrics contains the Prometheus metrics of a worker's runs. All runs of a process share one
+// value.
 type metrics struct {
 	// The help texts in newMetrics describe the metrics.
 	ended            *prometheus.CounterVec

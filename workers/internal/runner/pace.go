@@ -10,8 +10,8 @@ const paceWindow = 4 * time.Millisecond
 
 // pace groups the pieces of all answers of a worker. A piece that arrives outside of a window is
 // published immediately and begins a window. Pieces that arrive during a window are published at
-// its end, which begins the next window. Then the pieces of each run become one event, and the
-// events of all runs are one write to the bus.
+// its end, which begins the next window. At the end of a window, the pieces of each run become one
+// event, and the events of all runs are one write to the bus.
 //
 // The lock of a writer may be held when the lock of pace is taken, but never the other way round.
 type pace struct {

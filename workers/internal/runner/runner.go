@@ -43,8 +43,8 @@ const (
 )
 
 // Runs is the store that claims, leases, finishes and requeues runs. Each method changes many runs
-// with one statement. Methods that take a lease.Held compare its fence and change nothing if it is
-// not the current one. Package executiondb implements it.
+// with one statement. Methods that take a lease.Held compare its fence with the fence of the run,
+// and change nothing if the fences differ. Package executiondb implements it.
 type Runs interface {
 	// Claim returns one result per id, in the same order. It does not wait for row locks.
 	Claim(ctx context.Context, runIDs []string) ([]executiondb.Claim, error)
@@ -332,8 +332,8 @@ func (r *Runner) Run(ctx context.Context) error {
 }
 
 // serve fetches a lane's job messages until ctx ends. It fetches only as many messages as the lane
-// has free slots. Each message begins an attempt in a goroutine, which attempts counts and which
-// uses the context work.
+// has free slots. Each message begins an attempt in a goroutine. The attempt uses the context work.
+// The wait group attempts counts the goroutines.
 func (r *Runner) serve(ctx, work context.Context, lane domain.Lane, attempts *sync.WaitGroup) {
 	jobs := r.bus.Lane(lane)
 	slots := make(chan struct{}, r.cfg.Concurrency+queuedb.Reserve(r.cfg.Concurrency))

@@ -54,8 +54,9 @@ func (p *freeSlots) take() queuedb.FreedSlots {
 }
 
 // dispatchFreed fills released slots with queued runs and publishes their job messages, until ctx
-// ends. One statement fills the slots of all runs that have finished since the last one. It then
-// fills the slots of the last attempts, so that other workers continue with these runs at once.
+// ends. One statement fills the slots of all runs that have finished since the previous statement.
+// When ctx ends, dispatchFreed fills the remaining slots once more, so that other workers can
+// execute the next runs at once.
 func (r *Runner) dispatchFreed(ctx context.Context) {
 	for {
 		select {

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// Rate is the number of samples per second, and BytesPerSecond the number of bytes per second.
+// Rate is the number of samples per second. BytesPerSecond is the number of bytes per second.
 const (
 	Rate           = 24_000
 	BytesPerSecond = 2 * Rate

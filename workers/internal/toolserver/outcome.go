@@ -36,9 +36,10 @@ func failure(message string, retryable bool) contract.ToolReply {
 	return contract.ToolReply{Failure: &contract.ToolFailure{Message: message, Retryable: retryable}}
 }
 
-// finish returns the reply for a finished call. If the request was sent, finish records the outcome
-// in the ledger. If the request was certainly not sent although the ledger may state otherwise,
-// finish corrects the ledger, and the next attempt makes the call.
+// finish returns the reply for a finished call. If the request may have been sent and the outcome
+// is known, finish records the outcome in the ledger. If the request was certainly not sent
+// although the ledger may state otherwise, finish corrects the ledger, and the next attempt makes
+// the call.
 func (c *call) finish(ctx context.Context, result tool.Result, err error) contract.ToolReply {
 	c.mu.Lock()
 	sent := c.sent

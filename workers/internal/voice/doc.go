@@ -1,6 +1,6 @@
 // Package voice serves voice sessions, which ingresses open over the bus. It detects speech in the
-// incoming audio, transcribes it, and synthesizes answers while their text arrives. It is the
-// worker's role voice.
+// incoming audio, transcribes it, and synthesizes answers while their text arrives. It implements
+// the worker role "voice".
 //
 //	audio ─► tape ─► activity ─► started, stopped ─► utterance ─► Transcriber ─► transcript
 //	say ─► sentence ─► segments ─► Synthesizer, one ahead ─► pace ─► audio, segment, said

@@ -121,7 +121,7 @@ func (in *input) restart(at int64) {
 }
 
 // needs returns the position of the first sample that the session may still need. The ingress may
-// drop the audio before it.
+// drop the audio before this position.
 func (in *input) needs() int64 {
 	needs := in.since
 	if in.detector != nil {

@@ -35,7 +35,8 @@ type output struct {
 }
 
 // answer is an answer that is spoken while its text is still arriving. Its text is divided into
-// segments, which are synthesized in order, one ahead of the one that is being sent.
+// segments, which are synthesized in order. While one segment is being sent, the next segment is
+// synthesized.
 type answer struct {
 	id     string
 	cutter *sentence.Cutter
@@ -83,7 +84,7 @@ func newOutput() output {
 
 // sounds returns the channel that delivers synthesized audio. While more than maxSound samples wait
 // to be sent, it returns nil, so that no audio is received. The backend then waits in its call of
-// out.
+// the function out.
 func (o *output) sounds() <-chan sound {
 	if len(o.answers) > 0 {
 		var waiting int64

@@ -95,8 +95,8 @@ func (l *session) serve(ctx context.Context) {
 }
 
 // limited returns the context for a call. The context ends waitTime after the start. If begun is
-// called, it ends callTime after that. The cause is then context.DeadlineExceeded. The caller must
-// call cancel.
+// called, the context ends callTime after that call instead. The cause is then
+// context.DeadlineExceeded. The caller must call cancel.
 func limited(ctx context.Context) (limited context.Context, begun func(), cancel context.CancelFunc) {
 	limited, end := context.WithCancelCause(ctx)
 	late := time.AfterFunc(waitTime, func() { end(context.DeadlineExceeded) })

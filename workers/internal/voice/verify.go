@@ -16,14 +16,11 @@ var (
 	errLine     = errors.New("the signed request is for another voice session")
 	errOrg      = errors.New("the signed request is for another organization")
 	errRange    = errors.New("numbers in the request for a voice session are out of range")
-
-// admit returns the id of the session that a request opens. It fails unless a process of this
-// service has signed the request together with its capability. The bus calls it before a session is
-// assigned to this worker.
 )
 
 // admit returns the id of the session that a request opens. It fails unless a process of this
-// service has signed the request together with its capability.
+// service has signed the request together with its capability. The bus calls admit before it
+// assigns a session to this worker.
 func (s *Server) admit(capability string, body []byte) (session string, ok bool) {
 	claims, err := s.verify(capability, body)
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 )
 
 // accumulator assembles an answer from the events of a stream. It belongs to one call. The SDK's
-// accumulator is not usable, because it replaces invalid arguments by an empty object, with which
-// the tool would then be executed. It also does not distinguish finished blocks from truncated
-// blocks.
+// accumulator is not usable for two reasons. It replaces invalid arguments with an empty object, so
+// the tool would be executed with wrong arguments. It does not distinguish finished blocks from
+// truncated blocks.
 type accumulator struct {
 	// text is the text of the answer so far, and blocks contains all blocks in order.
 	text   strings.Builder
@@ -168,10 +168,11 @@ func (a *accumulator) block(index int64) *block {
 }
 
 // response returns the complete answer. It must be called only after a stop reason has arrived.
-// model is the name in the response, and req the request, from which missing usage is estimated.
+// model is the name of the model in the answer. Usage that the provider has not sent is estimated
+// from req.
 //
-// If the request has a schema for the answer, the text is the arguments of answerTool. It returns
-// an error if a tool call may be incomplete.
+// If the request has a schema for the answer, the text is the arguments of answerTool. response
+// returns an error if a tool call may be incomplete.
 func (a *accumulator) response(model string, req llm.Request) (llm.Response, error) {
 	r := llm.Response{Text: a.text.String(), Model: model}
 	var err error

@@ -25,8 +25,8 @@ type Config struct {
 	Dial remote.Dial
 }
 
-// Provider provides the models of one server. It is safe for concurrent use, and all of its models
-// share its connections. Close frees them.
+// Provider provides the models of one server. It is safe for concurrent use. All models of the
+// server share the provider's connections, which Close frees.
 type Provider struct {
 	// messages and models are the endpoints of the server.
 	messages sdk.MessageService

@@ -9,7 +9,7 @@ import (
 )
 
 // userBlocks returns the content of a user message. The images precede the text, as the provider
-// recommends. There is always a text.
+// recommends. The content always includes a text block.
 func userBlocks(message llm.Message) []sdk.ContentBlockParamUnion {
 	var blocks []sdk.ContentBlockParamUnion
 	for _, image := range message.Images() {

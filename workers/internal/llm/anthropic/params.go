@@ -150,8 +150,8 @@ func textBlock(text string) sdk.ContentBlockParamUnion {
 	return sdk.NewTextBlock(text)
 }
 
-// acceptedID matches the ids that the protocol accepts, and unnamable the characters that it
-// rejects in names.
+// acceptedID matches the ids that the protocol accepts. unnamable matches the characters that the
+// protocol rejects in names.
 var (
 	acceptedID = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
 	unnamable  = regexp.MustCompile(`[^a-zA-Z0-9_-]`)

@@ -13,8 +13,8 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// Observer records the model calls of a process in metrics and traces. There is one for each
-// registry of metrics. It is safe for concurrent use.
+// Observer records the model calls of a process in metrics and traces. A registry of metrics can
+// have only one Observer. It is safe for concurrent use.
 type Observer struct {
 	content bool
 	// The metrics of calls: their number, their duration, the time until the first piece of text,

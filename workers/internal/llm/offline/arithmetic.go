@@ -124,7 +124,7 @@ func evaluate(expression string) (*big.Rat, error) {
 }
 
 // parser parses and evaluates an expression by recursive descent. It calculates with exact
-// fractions. Each of its methods advances rest.
+// fractions. Each of its methods advances the field rest.
 type parser struct {
 	rest  string
 	depth int

@@ -84,8 +84,8 @@ func errorLine(text string, limit bool) string {
 	return lines[len(lines)-1]
 }
 
-// left returns sentences about a program's notes and about the files that it created. The file of a
-// plot is only named, because people see the plot.
+// left returns sentences about a program's notes and about the files that the program created. The
+// file of a plot is only named, because people see the plot.
 func (o codeOutput) left() []string {
 	var names, parts []string
 	for _, f := range o.Files {

@@ -66,8 +66,8 @@ func compute(message string) (c computation, ok bool) {
 		text = m[2]
 	}
 
-	// A range of numbers is a complete request. A list of numbers alone is not, because it states
-	// nothing to do with them.
+	// A range of numbers is a complete request. A list of numbers is a complete request only if the
+	// message also asks for a statistic or a plot.
 	if m := span.FindStringSubmatch(text); m != nil {
 		c.readSpan(strings.ToLower(m[1]), normal(m[2]), normal(m[3]))
 		return c, true

@@ -1,5 +1,5 @@
 // Package offline contains models that need no provider and no key, so that the whole service can
-// be used, tested and benchmarked without one.
+// be used, tested and benchmarked without a provider.
 //
 // "offline" follows fixed rules, and the first answer of a session says so. It understands no
 // language and knows no facts. It requests suitable tools and answers from their results:
@@ -33,11 +33,13 @@
 //   - The answer names tools that failed, that a person rejected, or that found nothing. It does
 //     not name a failed search if another search found the answer.
 //   - A passage of a document counts if it contains enough words of the question, in any language
-//     and inflection. It must contain both of two words, all but one of three or four, and three
-//     fifths of more. It must also contain all names, all numbers and the longest word.
-//   - If no passage counts, the answer says that the documents do not say this, and how to search
-//     the web if the model can. If passages count, but none contains the date or number that the
-//     question asks for, the answer says that they do not say it plainly.
+//     and inflection. If the question has two words, the passage must contain both. If it has three
+//     or four, all except one; if more, three fifths. It must also contain all names, all numbers
+//     and the longest word.
+//   - If no passage counts, the answer says that the documents do not say this. If the model can
+//     search the web, the answer also says how to request a search. If passages count, but none
+//     contains the date or number that the question asks for, the answer says that they do not say
+//     it plainly.
 //   - Without tools, the model does simple arithmetic. It also looks for an answer in the session,
 //     in its instructions and in the data sent with the message. Otherwise it says that it cannot
 //     answer.
@@ -57,9 +59,9 @@
 //
 // "offline/echo" answers "echo: " and the message.
 //
-// Both models give the same answer to the same request. They end it after Request.MaxTokens tokens,
-// or before a text in the setting stop. If parallelToolCalls is false, "offline" requests only the
-// first tool. The other settings have no effect. A token is a word between white space. "offline"
-// counts the words of the whole prompt and of the answer. "offline/echo" counts the words of the
-// message and of the answer, because it reads nothing else.
+// Both models give the same answer to the same request. They end the answer after Request.MaxTokens
+// tokens, or before a text in the setting stop. If parallelToolCalls is false, "offline" requests
+// only the first tool. The other settings have no effect. A token is a word between white space.
+// "offline" counts the words of the whole prompt and of the answer. "offline/echo" counts the words
+// of the message and of the answer, because it reads nothing else.
 package offline

@@ -30,8 +30,8 @@ func (p prompt) remembers() bool {
 // fromMemory answers from earlier messages of the session. It also acknowledges a statement such as
 // "my name is Ada".
 func (p prompt) fromMemory() string {
-	// A question about the session is answered from it, even if the answer is that it contains
-	// nothing.
+	// A question about the session is answered from the session, even if the session does not
+	// contain the answer.
 	switch {
 	case quotes.MatchString(p.message):
 		return p.quoteEarlier()
@@ -60,7 +60,7 @@ func (p prompt) quoteEarlier() string {
 	first := mentions(p.message, "first")
 	said := ""
 	for _, m := range p.earlier {
-		// The loop ends with the last message, or keeps the first one.
+		// Keep the first message if first is true, and otherwise the last one.
 		if m.Role == llm.RoleUser && (said == "" || !first) {
 			said = m.Text
 		}

@@ -78,8 +78,8 @@ func isHeading(text string, first bool) bool {
 }
 
 // isHeader reports whether the first row of a table contains the names of the columns. next is the
-// second row. A passage may begin in the middle of a table. Therefore, a row at its beginning is a
-// header only if fewer of its cells contain digits.
+// second row. A passage may begin in the middle of a table. Therefore, a row at the beginning of a
+// passage is a header only if it has fewer cells with digits than the next row.
 func isHeader(row, next string, beginning bool) bool {
 	return strings.Contains(next, cellEnd) && strings.Count(row, cellEnd) >= strings.Count(next, cellEnd) &&
 		(!beginning || numbersIn(row) < numbersIn(next))
@@ -117,8 +117,9 @@ func (p part) spoken() string {
 // pointsOfSource is the maximum number of sentences that points returns.
 const pointsOfSource = 3
 
-// points returns a list with the first sentence of each section of a source, with its heading and
-// the source's marker. Without headings, it returns the first sentence.
+// points returns a list with an item for each of the first sections of a source: the section's
+// heading, its first sentence and the source's marker. If the source has no headings, points
+// returns its first sentence.
 func points(s domain.Citation) string {
 	var lines []string
 	heading := ""

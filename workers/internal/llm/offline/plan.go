@@ -153,9 +153,9 @@ func (p prompt) isTopic() bool {
 	return len(words(p.message)) > 0 && strings.ContainsFunc(p.message, unicode.IsLetter)
 }
 
-// query returns the search query for a message, which has at most maxQuery characters. For a web
-// search, it omits the words that address the agent. A search in documents gets the whole message,
-// because it ignores such words itself.
+// query returns a search query of at most maxQuery characters for a message. For a web search, it
+// omits the words that address the agent. A search in documents gets the whole message, because
+// that search ignores such words itself.
 func query(message, tool string) string {
 	text := strings.Join(strings.Fields(message), " ")
 	if tool == toolWebSearch {
@@ -302,7 +302,7 @@ func passages(tools []llm.ToolSpec, message string, names func(llm.ToolSpec) []s
 	slices.SortFunc(all, func(a, b mention) int { return a.at - b.at })
 
 	parts := make([][]string, len(tools))
-	// A tool that is named several times receives all of its parts.
+	// A tool that the message names several times receives the text after each of these names.
 	for i, m := range all {
 		end := len(message)
 		if i+1 < len(all) {

@@ -64,8 +64,8 @@ func fromSources(results []llm.ToolResult, q question) string {
 	return strings.Join(parts, "\n\n")
 }
 
-// statements returns a statement of each source that answers the question, the best first. It joins
-// equal statements.
+// statements returns one statement for each source that answers the question, the best first. It
+// joins equal statements.
 func statements(results []llm.ToolResult, q question) (found []statement) {
 	for _, r := range results {
 		for _, source := range r.Sources {
@@ -170,9 +170,9 @@ func withoutMarkers(text string) string {
 	return strings.TrimLeft(unfenced.Replace(text), "~ ") // no code fence may begin here, because markers in code are plain text
 }
 
-// exact returns words that occur in the source without a gap. They are the first part of the
-// sentence between foreign markers that is long enough, with the same maximum length as in the
-// answer.
+// exact returns consecutive words of the source. Markers that the source itself contains divide the
+// sentence into parts, and exact returns the first part that is long enough. It truncates the part
+// to the same length as in the answer.
 func exact(sentence string) string {
 	for _, part := range foreignMarkers.Split(sentence, -1) {
 		if part = strings.TrimSpace(part); utf8.RuneCountInString(part) >= minQuote || part == strings.TrimSpace(sentence) {

@@ -128,8 +128,8 @@ func (w requiredWord) in(have map[string]bool) bool {
 	if strings.ContainsFunc(w.text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) }) {
 		return false // numbers and codes have no inflected forms
 	}
-	// Forms that the analysis of a language does not know, for example in other languages, share
-	// their beginning.
+	// The analysis does not know all forms of a word, for example in other languages. Such forms
+	// usually begin with the same letters.
 	for term := range have {
 		if sameWord(w.text, term) {
 			return true

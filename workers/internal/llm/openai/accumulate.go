@@ -65,7 +65,7 @@ func (a *accumulator) addText(text string, emit func(llm.Delta)) {
 }
 
 // addCall processes a piece of a tool call. The first piece of a call contains its id and name, and
-// each piece a part of the arguments.
+// each piece contains a part of the arguments.
 func (a *accumulator) addCall(d *callPiece) error {
 	call := a.call(d.Index, d.ID)
 	if call == nil {
@@ -104,7 +104,8 @@ func (a *accumulator) call(index int64, id string) *partialCall {
 }
 
 // response returns the complete answer. It must be called only after a finish_reason has arrived.
-// model is the name in the response, and req the request, from which missing usage is estimated.
+// model is the name of the model in the answer. Usage that the provider has not sent is estimated
+// from req.
 //
 // It returns an error if the answer was filtered before any text, or if it was truncated within a
 // tool call.

@@ -89,7 +89,7 @@ func newMessage(m llm.Message) (sdk.ChatCompletionMessageParamUnion, error) {
 }
 
 // newAssistantMessage converts an assistant message with its tool calls. A message without text and
-// calls has an empty text, because a message must have a content.
+// calls gets an empty text, because a message must have content.
 func newAssistantMessage(m llm.Message) sdk.ChatCompletionMessageParamUnion {
 	var a sdk.ChatCompletionAssistantMessageParam
 	if m.Text != "" || len(m.ToolCalls) == 0 {

@@ -25,7 +25,8 @@ const (
 // event and parses it three times. The SDK's stream took two thirds of the time that a worker needs
 // for a piece of an answer.
 //
-// It is used by one goroutine. Next and Current return the chunks, and Err the reason of the end.
+// It is used by one goroutine. Next reads the next chunk, Current returns that chunk, and Err
+// returns the error that ended the stream.
 type chunkStream struct {
 	body    io.ReadCloser
 	lines   *bufio.Scanner
@@ -38,7 +39,7 @@ type chunkStream struct {
 // eventError is the error for an event that contains an error instead of a chunk.
 type eventError struct{ data []byte }
 
-// Error returns a text without the event, which may quote the prompt.
+// Error returns a fixed text. It omits the event, because the event may quote the prompt.
 func (*eventError) Error() string { return "the stream contains an error event" }
 
 // stream makes the call and returns the chunks of the answer. If there is a response, stream stores
@@ -54,8 +55,8 @@ func (p *Provider) stream(ctx context.Context, params sdk.ChatCompletionNewParam
 }
 
 // Next reads the next chunk. It returns false at the end of the stream and after an error; see Err.
-// It ignores all lines of the event stream except data. The end of the body without "[DONE]" is not
-// an error here, because only a finish_reason completes an answer.
+// It ignores all lines of the event stream except those with the field data. The end of the body
+// without "[DONE]" is not an error here, because only a finish_reason completes an answer.
 func (s *chunkStream) Next() bool {
 	if s.done || s.err != nil || s.lines == nil {
 		return false

@@ -17,9 +17,10 @@ import (
 // sample is the number of bytes from which the encoding of a text is detected.
 const sample = 64 << 10
 
-// Decode converts a text to UTF-8 and returns the name of its original encoding. The encoding is
-// determined by the first of these that applies: a byte order mark, valid UTF-8, the declared
-// encoding ("" for none), detection.
+// Decode converts a text to UTF-8 and returns the name of its original encoding. The first of these
+// rules that applies determines the encoding: the text is UTF-16 or UTF-32, the text is
+// ISO-2022-JP, the text is UTF-8 except for a few bytes, the declared encoding ("" for none),
+// detection.
 //
 // A declared encoding is ignored if it would make more than one in 50 bytes of the text
 // undecodable. Names are those of the WHATWG Encoding Standard, in lower case. Texts in UTF-16 and
@@ -46,9 +47,9 @@ func Decode(content []byte, declared string) (text, name string) {
 	return decode(content, guess(content))
 }
 
-// mostlyUTF8 reports whether a text is UTF-8, except for a few invalid bytes: fewer than one for 20
-// characters outside of ASCII. A text may be truncated, and a log may contain lines in another
-// encoding.
+// mostlyUTF8 reports whether a text is UTF-8, except for a few invalid bytes: fewer than one for
+// every 20 characters outside of ASCII. A text may be truncated, and a log may contain lines in
+// another encoding.
 func mostlyUTF8(content []byte) bool {
 	if utf8.Valid(content) {
 		return true

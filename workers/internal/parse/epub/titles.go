@@ -12,7 +12,7 @@ import (
 )
 
 // titles returns the titles of a book's parts by part, as listed in the book's table of contents.
-// Parts without an entry have no title. A book without a table of contents has an empty map.
+// Parts without an entry have no title. The map is empty if the book has no table of contents.
 //
 // The table of contents of EPUB 3 takes precedence over that of EPUB 2. Books that support both
 // versions contain both.

@@ -43,7 +43,7 @@ func XHTML(content []byte, out *parse.Writer) (document.Info, error) {
 }
 
 // writePage writes the text of a page. It omits navigation menus, unless the page has no other
-// text. skipped reports whether the page has a menu with text.
+// text. skipped reports whether a menu with text was omitted.
 func writePage(doc *html.Node, out *parse.Writer) (skipped bool, err error) {
 	w := walk{out: out, hidden: hiddenByStyle(doc)}
 	before := out.Remaining()

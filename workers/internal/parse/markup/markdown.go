@@ -95,8 +95,8 @@ func frontMatter(text string) (string, document.Info) {
 	return text, document.Info{}
 }
 
-// tooDeep reports whether a paragraph has more than 200 levels of opening brackets. The parser
-// compares brackets with each other, so deep nesting is slow.
+// tooDeep reports whether a paragraph of a text has more than 200 levels of opening brackets. The
+// parser compares brackets with each other, so deep nesting is slow.
 func tooDeep(text string) bool {
 	depth := 0
 	for i := range len(text) {

@@ -68,8 +68,8 @@ func (w *walk) rowsFor(n *html.Node) []*html.Node {
 }
 
 // isLayoutTable reports whether a table is used only for the layout of a page and contains no data.
-// Such a table declares this role, has a single column, or contains headings, sections or other
-// tables.
+// Such a table declares this role, has a single column, or contains headings, sections, forms,
+// preformatted text or other tables.
 func isLayoutTable(n *html.Node, rows []*html.Node) bool {
 	if role := attr(n, "role"); role == "presentation" || role == "none" {
 		return true

@@ -87,8 +87,8 @@ func (w *walk) node(n *html.Node) {
 	}
 }
 
-// element reads an element. It skips hidden elements, dropped elements and navigation. Images are
-// represented by their alternative texts.
+// element reads an element. It skips hidden elements, dropped elements and, unless w.menus is true,
+// navigation. Images are represented by their alternative texts.
 func (w *walk) element(n *html.Node) {
 	switch {
 	case dropped[n.Data] || invisible.Element(n, w.hidden) || permalink(n):
@@ -149,8 +149,8 @@ func (w *walk) block(n *html.Node) {
 	w.kind, w.level = kind, level
 }
 
-// words adds text to the current block, with collapsed white space unless it is preformatted. White
-// space at the end is added only when further text follows.
+// words adds text to the current block, with collapsed white space unless the text is preformatted.
+// White space at the end is added only when further text follows.
 func (w *walk) words(s string) {
 	if w.pre > 0 {
 		w.text.WriteString(s)

@@ -221,8 +221,8 @@ func (w *word) each(f func(s xml.StartElement) error) error {
 	})
 }
 
-// blocks reads the paragraphs and tables of the current element. Each descends into wrappers such
-// as content controls, so their paragraphs are also read.
+// blocks reads the paragraphs and tables of the current element. The method each descends into
+// wrappers such as content controls, so the paragraphs in wrappers are also read.
 func (w *word) blocks() error {
 	return w.each(func(s xml.StartElement) error {
 		switch s.Name.Local {

@@ -8,8 +8,8 @@ import (
 	"parley/workers/internal/parse/pack"
 )
 
-// wordParagraph is a paragraph that is being read.
-// text is the text so far. It contains a newline for each line break and a tab for each tab stop.
+// wordParagraph is a paragraph that is being read. text is the paragraph's text so far. It contains
+// a newline for each line break and a tab for each tab stop.
 type wordParagraph struct {
 	text strings.Builder
 	// style is the id of the paragraph's style, or "" for the default style.
@@ -21,7 +21,8 @@ type wordParagraph struct {
 }
 
 // paragraph reads and writes a paragraph, followed by its text boxes and footnotes. It reads tokens
-// instead of calling each, because text is found at several depths: in runs, links and fields.
+// instead of calling the method each, because text occurs at several depths: in runs, links and
+// fields.
 func (w *word) paragraph() error {
 	p := &wordParagraph{level: -1}
 	reading := false // true while the current element contains text

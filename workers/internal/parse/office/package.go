@@ -16,8 +16,8 @@ import (
 type relation struct{ kind, part string }
 
 // relations returns the relationships of a part by their ids. of is the name of the part, or "" for
-// the package itself. A part without relationships has an empty map. References to other files and
-// to the web are omitted, so the readers never follow them.
+// the package itself. The map is empty if the part has no relationships. References to other files
+// and to the web are omitted, so the readers never follow them.
 func relations(a *pack.Archive, of string) (map[string]relation, error) {
 	dir, name := path.Split(of)
 	e, err := a.XML(dir + "_rels/" + name + ".rels")
@@ -54,9 +54,9 @@ func related(all map[string]relation, kind string) string {
 	return ""
 }
 
-// mainPart returns the main part of a package: the part that the package states or, if it states
-// none, the part with the given name. If this part is missing, mainPart fails with the code
-// damaged.
+// mainPart returns the main part of a package: the part that the package states or, if the archive
+// contains no such part, the part with the name usual. If this part is missing as well, mainPart
+// fails with the code damaged.
 func mainPart(a *pack.Archive, usual string) (string, error) {
 	all, err := relations(a, "")
 	if err != nil {

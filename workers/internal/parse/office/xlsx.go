@@ -67,9 +67,8 @@ func XLSX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 	return info, nil
 }
 
-// The library reports the exceeded limit only in the text of its error.
-// unreadable converts an error of the library to a failure if the cause is known. It returns other
-// errors unchanged.
+// unreadable converts an error of the library to a failure if the cause is known. It wraps other
+// errors. The library reports an exceeded limit only in the text of its error.
 func unreadable(err error) error {
 	switch {
 	case errors.Is(err, excelize.ErrWorkbookFileFormat), errors.Is(err, excelize.ErrWorkbookPassword):
@@ -112,8 +111,8 @@ type workbook struct {
 	out  *parse.Writer
 	// notes are for the person who uploaded the workbook.
 	notes []string
-	// cells and text are the totals of all sheets so far: the number of cells, with one added for
-	// each row, and the bytes of their texts.
+	// cells and text are the totals of all sheets so far: the number of cells plus the number of
+	// rows, and the bytes of the cells' texts.
 	cells int
 	text  int
 }

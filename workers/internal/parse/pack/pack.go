@@ -85,8 +85,8 @@ func partName(name string) (string, bool) {
 }
 
 // checkEntries rejects decompression bombs and archives with overlapping entries. No program that
-// writes documents creates such archives. It reads the directory and the positions of the entries,
-// but decompresses nothing.
+// writes documents creates such archives. checkEntries reads the directory and the positions of the
+// entries, but decompresses nothing.
 func checkEntries(files []*zip.File) error {
 	type extent struct{ from, to int64 }
 	extents := make([]extent, 0, len(files))

@@ -42,8 +42,9 @@ const (
 // images recognizes text in the pictures of pages from whose text layer no words were read. It
 // records which pages it could not read.
 //
-// There is one for each document. Pages are read one after the other, in order. A page that cannot
-// be read is not an error: the document's other pages are still useful, and notes mentions it.
+// A value is used for one document. It reads pages one after the other, in order. A page that
+// cannot be read is not an error, because the document's other pages are still useful. The method
+// notes mentions such pages.
 type images struct {
 	config Config
 	began  time.Time
@@ -81,7 +82,8 @@ func (m *images) read(ctx context.Context, p *page) error {
 		m.unread = append(m.unread, p.number)
 		return ctx.Err()
 	}
-	// Once a page was too late, all later pages are, so that the result has a clear end.
+	// After the first page that was not read in time, no page is read, so that only pages at the
+	// end are missing.
 	if m.late != nil || m.outOfTime() {
 		m.late = append(m.late, p.number)
 		return ctx.Err()

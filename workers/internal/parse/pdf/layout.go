@@ -39,8 +39,8 @@ func (s sizes) add(p *page) {
 	}
 }
 
-// body returns the body height in points, or 0 if no text was counted. Of equally frequent heights,
-// it returns the smallest.
+// body returns the body height in points, or 0 if no text was counted. If several heights are
+// equally frequent, it returns the smallest.
 func (s sizes) body() float64 {
 	best := 0
 	for size, n := range s {
@@ -84,8 +84,8 @@ func (l line) size(p *page) int {
 
 // layout converts a page to blocks. It is used for one page.
 type layout struct {
-	// page is the page, body the body height in points, and leftToRight the direction of most of
-	// its text.
+	// page is the page to convert. body is the body height in points. leftToRight is true if most
+	// of the page's text is written from left to right.
 	page        *page
 	body        float64
 	leftToRight bool
@@ -103,8 +103,8 @@ type layout struct {
 }
 
 // writePage calls put with each block of a page, in the order in which poppler outputs the text.
-// body is the body height of the document; a page with enough text may have a larger one of its
-// own. It returns the first error of put.
+// body is the body height of the document; a page with enough text may have a larger body height of
+// its own. It returns the first error of put.
 func writePage(p *page, body float64, put func(document.Block) error) error {
 	l := &layout{page: p, body: max(body, p.ownBody()), leftToRight: p.leftToRight(), put: put}
 	for i := 0; i < len(p.blocks); i++ {
@@ -148,8 +148,8 @@ func (l *layout) hyphenated() bool {
 	return n > 0 && l.kind == document.Paragraph && strings.HasSuffix(l.parts[n-1], "-")
 }
 
-// block adds the lines of a block as a heading, as list items or as paragraphs. The last of them is
-// not ended, because the next block may continue it.
+// block adds the lines of a block as a heading, as list items or as paragraphs. The last heading,
+// item or paragraph is not ended, because the next block may continue it.
 func (l *layout) block(b block) {
 	l.number = 0
 	if level := l.headingLevel(b); level > 0 {
@@ -176,8 +176,8 @@ func (l *layout) block(b block) {
 	}
 }
 
-// add appends a line to the block that is being assembled, or begins another block of the given
-// kind. The kind "" means a paragraph.
+// add appends a line to the block that is being assembled. If there is no such block, add begins a
+// block of the given kind. The kind "" means a paragraph.
 func (l *layout) add(kind document.Kind, ln line) {
 	text := l.page.lineText(ln, l.leftToRight)
 	if text == "" {

@@ -18,7 +18,7 @@ const complaintSize = 16 << 10
 
 // program is a running program of poppler or tesseract. Its output is read from stdout.
 type program struct {
-	// cmd is the command, and said the beginning of its standard error.
+	// cmd is the command. said is the beginning of the command's standard error.
 	cmd    *exec.Cmd
 	stdout io.Reader
 	said   complaint

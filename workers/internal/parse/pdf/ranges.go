@@ -77,8 +77,9 @@ func (r *pageRange) read(ctx context.Context, path string, spare *sync.Pool) {
 	r.damaged = text.damaged()
 }
 
-// scan reads the pages from the output of a process and passes them to the method put. It returns
-// an error when the output ends: io.EOF, unless a page exceeds a limit or ctx ends.
+// scan reads the pages from the output of a process and passes them to the method put. The result
+// is never nil: it is io.EOF after the last page, or the error that ended the scan earlier, for
+// example because a page exceeds a limit or ctx has ended.
 func (r *pageRange) scan(ctx context.Context, from *scanner, spare *sync.Pool) error {
 	for {
 		p, _ := spare.Get().(*page)
@@ -141,13 +142,13 @@ func abandon(p *program, why error) error {
 	return why
 }
 
-// rangeReader reads several ranges at the same time, each with one process. There is one for each
+// rangeReader reads several ranges at the same time, each with one process. A value is used for one
 // document.
 type rangeReader struct {
+	path string
 	// spare contains page objects for reuse, because pages with many words need much memory.
-	path  string
 	spare sync.Pool
-	// slots contains a value for each running process, and reading counts the goroutines.
+	// slots contains a value for each running process. readers counts the goroutines that read.
 	slots   chan struct{}
 	readers sync.WaitGroup
 }
@@ -175,8 +176,8 @@ func (r *rangeReader) begin(ctx context.Context, first, last int) *pageRange {
 }
 
 // beginAll starts to read the pages from first to last, divided into ranges. Ranges are started in
-// order, so a range never waits for a later one. The channel contains the ranges in order. It is
-// closed after the last one, or when ctx ends.
+// order, so a range never waits for a later one. The channel contains the ranges in order. The
+// channel is closed after the last range, or when ctx ends.
 func (r *rangeReader) beginAll(ctx context.Context, first, last int) <-chan *pageRange {
 	parts := make(chan *pageRange, cap(r.slots))
 	r.readers.Go(func() {

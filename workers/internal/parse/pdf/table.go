@@ -116,7 +116,7 @@ func (l *layout) widen(r row, found []int, columns *[]box) bool {
 }
 
 // writeRows writes a table. The first row is the header if it contains no digits and every other
-// row contains some. Each row is a block with the box that surrounds its cells.
+// row contains a digit. Each row is a block with the box that surrounds its cells.
 func (l *layout) writeRows(rows []row) {
 	head := !l.hasDigit(rows[0])
 	for _, r := range rows[1:] {

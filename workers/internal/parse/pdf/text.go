@@ -112,7 +112,7 @@ func class(r rune) bidi.Class {
 // reorder converts a line from visual order, which begins at the left, to reading order. It
 // reverses the characters in each sequence of right-to-left text. On a right-to-left page, it also
 // reverses the order of the sequences. Neutral characters inside of a sequence belong to the
-// sequence. reorder changes seen.
+// sequence. reorder changes the slice seen.
 func reorder(seen []rune, leftToRight bool) string {
 	if !leftToRight {
 		slices.Reverse(seen)
@@ -155,7 +155,7 @@ func along(r rune, leftToRight bool) bool {
 
 // marksBehind moves vowel signs of right-to-left letters after their letters. Reversed text has the
 // signs before their letters, unless the document stores its lines backwards. The signs are moved
-// if a word begins with a sign. marksBehind changes text and returns it.
+// if a word begins with a sign. marksBehind changes the slice text and returns it.
 func marksBehind(text []rune) []rune {
 	wrong := false
 	for i, r := range text {
@@ -208,13 +208,11 @@ func unspaced(r rune) bool {
 		r >= 0x3000 && r <= 0x303F || r >= 0xFF00 && r <= 0xFFEF
 }
 
-// firstRune returns the first character of a text.
 func firstRune(text []byte) rune {
 	r, _ := utf8.DecodeRune(text)
 	return r
 }
 
-// lastRune returns the last character of a text.
 func lastRune(text []byte) rune {
 	r, _ := utf8.DecodeLastRune(text)
 	return r

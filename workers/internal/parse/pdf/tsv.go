@@ -68,7 +68,8 @@ type page struct {
 	logical bool // true if the words are in reading order, even in right-to-left text
 }
 
-// reset empties the page for the page with the given number. It keeps the memory.
+// reset empties the page object, so that it can hold the page with the given number. It keeps the
+// memory.
 func (p *page) reset(number int) {
 	*p = page{number: number, text: p.text[:0], words: p.words[:0], lines: p.lines[:0], blocks: p.blocks[:0]}
 }
@@ -250,7 +251,7 @@ func (s *scanner) bounds(cells *[tsvColumns][]byte) box {
 }
 
 // row returns the next row without its newline. The row is valid until the next call. A last row
-// without a newline is returned like any other, and io.EOF after it.
+// without a newline is returned like any other row. The call after the last row returns io.EOF.
 func (s *scanner) row() ([]byte, error) {
 	l, err := s.in.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {

@@ -18,8 +18,8 @@ const (
 )
 
 // CSV reads delimited values. It detects the delimiter: a comma, semicolon, tab or vertical bar.
-// Rows are written as rows of a table, and the first row as its header if it names columns. The
-// content is never an error, except for the limits of out.
+// Rows are written as rows of a table. The first row is the table's header if it names columns. CSV
+// fails only if the text exceeds the limits of out, or if ctx ends.
 func CSV(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info, error) {
 	return document.Info{}, table(ctx, in, out, 0)
 }
@@ -30,7 +30,7 @@ func TSV(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info,
 }
 
 // table reads delimited values. If delimiter is 0, table detects it. A first line such as "sep=;"
-// takes precedence over both.
+// takes precedence over the argument and over detection.
 func table(ctx context.Context, in parse.Input, out *parse.Writer, delimiter byte) error {
 	text, _ := charset.Decode(in.Content, in.Charset)
 	text = parse.Lines(text)
@@ -184,8 +184,8 @@ func delimiterFor(text string) byte {
 	return best
 }
 
-// usualWidth returns the most frequent number of cells in the first rows. Of equally frequent
-// numbers, it returns the largest.
+// usualWidth returns the most frequent number of cells in the first rows. If several numbers are
+// equally frequent, it returns the largest.
 func usualWidth(rows records) int {
 	counts := map[int]int{}
 	best := 0

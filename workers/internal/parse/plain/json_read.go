@@ -35,7 +35,7 @@ type pairs struct {
 }
 
 // next reads the next value of the document. path is the path of the value, or "" for the document
-// itself. The values are added to into.
+// itself. The method adds the values to the list into.
 func (r *jsonReader) next(path string, into *pairs) error {
 	t, err := r.tokens.ReadToken()
 	if err != nil {
@@ -102,8 +102,8 @@ func join(path, name string) string {
 }
 
 // elements reads the values of an array, or all values of a document that contains several values.
-// Its opening bracket has already been read. Scalars are joined with commas to lines of about
-// maxLines bytes.
+// The opening bracket of an array has already been read. Scalars are joined with commas to lines of
+// about maxLines bytes.
 func (r *jsonReader) elements(path string, into *pairs) error {
 	var words []string
 	size := 0
@@ -156,7 +156,7 @@ func index(path string, i int) string {
 }
 
 // element reads an object or an array that is an element of an array. opens is its first token.
-// table is the path of the array, and path the path of the element. The values collected in into
+// table is the path of the array, and path is the path of the element. The values collected in into
 // are written first, so that the order of the document is kept.
 func (r *jsonReader) element(table, path string, opens jsontext.Token, into *pairs) error {
 	if err := r.lines(into); err != nil { // write the values that precede this element
@@ -175,8 +175,8 @@ func (r *jsonReader) element(table, path string, opens jsontext.Token, into *pai
 	return r.lines(&own)
 }
 
-// rowLike reports whether the values of an object are few and short enough for a row. An object
-// without values is not.
+// rowLike reports whether the values of an object are few and short enough for a row. It returns
+// false for an object without values.
 func rowLike(all []pair) bool {
 	return len(all) > 0 && len(all) <= maxColumns && !slices.ContainsFunc(all, func(p pair) bool { return len(p.text) > maxCell })
 }
@@ -240,7 +240,7 @@ func (r *jsonReader) add(path, text string, into *pairs) error {
 }
 
 // lines writes values as lines. Each line begins with the path of its value. Lines are combined to
-// paragraphs of about maxLines bytes. Afterwards of is empty.
+// paragraphs of about maxLines bytes. Afterwards the list of is empty.
 func (r *jsonReader) lines(of *pairs) error {
 	var b strings.Builder
 	for _, p := range of.all {

@@ -13,7 +13,8 @@ import (
 )
 
 // Text reads plain text, in which empty lines separate paragraphs. It recognizes headings, lists
-// and aligned columns by their form. The content is never an error, except for the limits of out.
+// and aligned columns by their form. Text fails only if the text exceeds the limits of out, or if
+// ctx ends.
 func Text(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info, error) {
 	text, _ := charset.Decode(in.Content, in.Charset)
 	return document.Info{}, writeText(ctx, text, out)
@@ -115,7 +116,6 @@ func underline(l string) byte {
 	return l[0]
 }
 
-// abs returns the absolute value of n.
 func abs(n int) int { return max(n, -n) }
 
 // bullet matches the beginning of a list item.

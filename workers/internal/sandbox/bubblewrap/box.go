@@ -101,9 +101,9 @@ func (x *box) pipes() error {
 }
 
 // openGate creates a pipe, the gate, from which bwrap reads the arguments for the host's files (see
-// viewFor). If the worker dies before it writes them, the sandbox contains no program to run. The
-// gate is needed because the kernel registers only some time after the start that bwrap must die
-// with the worker.
+// viewFor). If the worker dies before it writes the arguments, the sandbox contains no program to
+// run. The gate is needed because the kernel registers only some time after the start that bwrap
+// must die with the worker.
 func (x *box) openGate() (int, error) {
 	waits, gate, err := os.Pipe()
 	if err != nil {
@@ -204,8 +204,8 @@ func (x *box) wait() {
 	close(x.done)
 }
 
-// release removes the sandbox's cgroup and gives its user back. It must be called after all
-// processes have ended.
+// release removes the sandbox's cgroup and frees the sandbox's user for other sandboxes. It must be
+// called after all processes have ended.
 func (x *box) release() {
 	if x.group != nil {
 		_ = x.group.Remove() // a group that cannot be removed now is removed when a backend is closed or opened

@@ -6,7 +6,7 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// Usage returns the sandbox's current usage, or its final usage once it has ended.
+// Usage returns the sandbox's current usage or, if the sandbox has ended, its final usage.
 func (x *box) Usage() (sandbox.Usage, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

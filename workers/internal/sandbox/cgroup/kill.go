@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// killTime limits the wait for the end of processes. firstLook and lastLook are the first and the
-// longest interval between two looks.
+// killTime limits the wait for the end of processes. firstLook is the first interval between two
+// checks, and lastLook is the longest.
 const (
 	killTime  = 5 * time.Second // a thousand times the usual duration, because the machine may be busy
 	firstLook = time.Millisecond
@@ -42,8 +42,8 @@ func retry(f func() error) error {
 }
 
 // end kills all processes in a cgroup and the cgroups below it, and waits until they are gone. It
-// does not kill this process, even if its thread is in the cgroup. A cgroup that does not exist is
-// not an error. Afterwards no process can fork in the cgroup.
+// does not kill this process, even if a thread of this process is in the cgroup. A cgroup that does
+// not exist is not an error. Afterwards no process can fork in the cgroup.
 func end(dir string) error {
 	// With a limit of 0, no process in the cgroup can fork, so no child escapes. Kernels without
 	// pids.max have cgroup.kill, which has the same effect.

@@ -21,8 +21,8 @@ const (
 	// reserve of package cgroup.
 	spareMemory = 64 << 20
 	// hostProcesses and hostProcessesEach limit the number of gVisor's processes and threads on the
-	// host. hostProcesses is the number for gVisor itself, and hostProcessesEach the number for
-	// each process of the program.
+	// host. hostProcesses is the number for gVisor itself. hostProcessesEach is the number for each
+	// process of the program.
 	hostProcesses     = 256
 	hostProcessesEach = 8
 
@@ -35,7 +35,7 @@ const (
 // removes everything that belongs to it when it has ended.
 type box struct {
 	backend *Backend
-	// name is the sandbox's name for runsc, and dir the folder with its files on the host.
+	// name is the sandbox's name for runsc. dir is the folder with the sandbox's files on the host.
 	name   string
 	dir    string
 	limits sandbox.Limits
@@ -135,9 +135,9 @@ func (x *box) wait() {
 	_ = x.command.Wait() // the error is ignored, because the interface of a box does not report runsc's exit status
 	x.finalizeUsage()
 	_ = x.stdin.Close()
+	// The pipe's data is read before done is closed, so that output can be read after the end.
 	x.stdout.Drain()
 	if x.first != nil {
-		// The pipe's data is read before done is closed, so that output can be read after the end.
 		_ = x.first.Release() // unshare has already reaped runsc
 	}
 	x.forget()

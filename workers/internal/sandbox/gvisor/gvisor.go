@@ -39,7 +39,7 @@ type Backend struct {
 	// kept is the folder with the files of all sandboxes.
 	kept   *folder
 	groups *cgroup.Root // nil without cgroups
-	// notes are the results of Notes, and filter the system calls that programs may make.
+	// notes contains the result of Notes. filter contains the system calls that programs may make.
 	notes  []string
 	filter *specs.LinuxSeccomp
 	thread *host.Thread // sandboxes die with the thread that started them
@@ -166,8 +166,8 @@ func (b *Backend) Name() string { return "gvisor" }
 func (b *Backend) Notes() []string { return b.notes }
 
 // Start starts a command in a new sandbox. It returns before the command has begun. ctx applies
-// only to the start. The sandbox ends with Kill, when its command ends, or with this process. After
-// Close, Start fails.
+// only to the start. The sandbox ends when Kill is called, when its command ends, or when this
+// process ends. After Close, Start fails.
 func (b *Backend) Start(ctx context.Context, c sandbox.Command) (sandbox.Box, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -6,9 +6,9 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// Usage returns the sandbox's current usage, or its final usage once it has ended. If a measurement
-// fails, it also returns the last usage. The size and number of files are unknown, because files
-// count as memory.
+// Usage returns the sandbox's current usage or, if the sandbox has ended, its final usage. If a
+// measurement fails, Usage returns the last usage together with the error. The size and number of
+// files are unknown, because files count as memory.
 func (x *box) Usage() (sandbox.Usage, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

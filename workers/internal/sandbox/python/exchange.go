@@ -62,8 +62,8 @@ func (i *Interpreter) start(ctx context.Context, ready bool) (*box, error) {
 	return b, nil
 }
 
-// complaint returns the box's standard error, for an error message, or "". The text comes from the
-// sandbox and is untrusted.
+// complaint returns the box's standard error in a form that can end an error message, or "". The
+// text comes from the sandbox and is untrusted.
 func complaint(b sandbox.Box) string {
 	if said := strings.TrimSpace(b.Stderr()); said != "" {
 		return ": " + said
@@ -151,12 +151,12 @@ func order(b *box, l sandbox.Limits, p Program) {
 type exchange struct {
 	*resultReader
 
+	box    *box
+	limits sandbox.Limits
+	ctx    context.Context //nolint:containedctx // context of the watch; used only during the exchange
+	cancel context.CancelFunc
 	// deadline kills the box if the current phase takes too long: beginning, running or collecting
 	// files.
-	box      *box
-	limits   sandbox.Limits
-	ctx      context.Context //nolint:containedctx // context of the watch; used only during the exchange
-	cancel   context.CancelFunc
 	deadline *time.Timer
 	// started and took are the times of the program itself, without the start of the sandbox.
 	started time.Time
@@ -173,7 +173,7 @@ type exchange struct {
 }
 
 // begin is called when the runner reports that the program begins. It starts the measurement of the
-// usage in a goroutine, which parts counts.
+// usage in a goroutine, which the wait group parts counts.
 func (e *exchange) begin(parts *sync.WaitGroup) {
 	// The interpreter of a sandbox that was kept ready has already used processor time. The
 	// program's usage is counted from here.

@@ -37,9 +37,8 @@ const frameHead = 5
 // frameReader reads frames from an untrusted stream. It allocates at most maxFrame bytes for a
 // payload, whatever the stream contains.
 type frameReader struct {
-	// room is the memory of the current payload.
 	from *bufio.Reader
-	room []byte
+	room []byte // memory of the current payload
 }
 
 // newFrameReader returns a reader of a sandbox's output.

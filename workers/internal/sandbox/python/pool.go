@@ -18,7 +18,7 @@ const (
 // pool keeps sandboxes ready. It creates them in the background, one after the other. If no sandbox
 // is ready, a program does not wait but starts a new sandbox. A pool is safe for concurrent use.
 type pool struct {
-	// warm is the number of sandboxes to keep ready, start creates one, and report receives
+	// warm is the number of sandboxes to keep ready. start creates a sandbox, and report receives
 	// failures.
 	warm   int
 	start  func(context.Context) (*box, error)
@@ -77,8 +77,8 @@ func (p *pool) refill(ctx context.Context) {
 	}
 }
 
-// want reports whether a sandbox is missing, and the delay before it is created. The delay is 0 if
-// the last sandbox was created and used.
+// want reports whether a sandbox is missing, and the delay before it is created. The delay is 0
+// unless the last sandbox could not be created or ended unused.
 func (p *pool) want() (missing bool, wait time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -141,8 +141,8 @@ func (p *pool) remove(b *box) bool {
 	return true
 }
 
-// take returns a ready sandbox, or nil if there is none. The caller must kill it. The pool begins
-// to create a replacement. The sandbox may have been lost a moment ago.
+// take returns a ready sandbox, or nil if there is none. The caller must kill the sandbox. The pool
+// begins to create a replacement. The sandbox may have ended without the pool's knowledge.
 func (p *pool) take() *box {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -7,7 +7,8 @@ import (
 )
 
 // Program is a Python program: its code, and the initial files of its working folder. Code is
-// Python source text. If its last statement is an expression, its value is a part of the outcome.
+// Python source text. If the last statement is an expression, the value of this expression is a
+// part of the outcome.
 type Program struct {
 	Code  string
 	Files []File
@@ -39,8 +40,8 @@ type Outcome struct {
 	// LeftOut lists at most 100 names of files that are not returned. Such files are too many, too
 	// large or not plain files, or their names are not UTF-8.
 	LeftOut []string
-	// Took is the elapsed time from the beginning of the program to its end, and CPU the processor
-	// time of the sandbox in this time.
+	// Took is the elapsed time from the beginning of the program to its end. CPU is the processor
+	// time that the sandbox has used in this time.
 	Took   time.Duration
 	CPU    time.Duration
 	Memory int64 // maximum usage observed; 0 if not measured

@@ -52,7 +52,7 @@ type resultReader struct {
 	value        string
 	traceback    string
 	cpu          time.Duration
-	// files contains the files that have been received, and fileBytes their total size.
+	// files contains the files that have been received. fileBytes is their total size.
 	files     []File
 	fileBytes int64
 	skipping  bool // the rest of the current file is being ignored

@@ -7,5 +7,5 @@
 //
 // Package bubblewrap passes the compiled filter to the kernel, and package gvisor converts the
 // rules to OCI format. To allow a further call, add its name to a list in rules.go, or to argRules
-// if only some arguments are harmless. Its number must be in the tables of numbers.
+// if only some arguments are harmless. The number of the call must be in the tables of numbers.
 package seccomp

@@ -11,9 +11,9 @@ import (
 	"parley/workers/internal/speech/pocketsphinx"
 )
 
-// Backends contains the configured speech backends. Missing lists those that are unavailable; their
-// calls fail with the reason. There is one for each worker. Transcriber and Synthesizer are never
-// nil and do not change after New.
+// Backends contains the configured speech backends. Missing lists the reasons why backends are
+// unavailable; calls of such a backend fail with its reason. A worker has one Backends. Transcriber
+// and Synthesizer are never nil and do not change after New.
 type Backends struct {
 	Transcriber speech.Transcriber
 	Synthesizer speech.Synthesizer

@@ -73,9 +73,9 @@ func (s *Synthesizer) command(args ...string) process.Command {
 	return process.Command{Path: s.path, Args: args, Max: limit, CPU: cpu, Bytes: memory, Disk: disk}
 }
 
-// Synthesize speaks a line; see [speech.Synthesizer]. It calls out with pieces of audio while the
-// process speaks. It returns the errors of out and ctx, and otherwise a *speech.Error. A line
-// without text gives no audio and no error.
+// Synthesize speaks a line; see [speech.Synthesizer]. It calls the function out with pieces of
+// audio while the process speaks. It returns the errors of out and ctx, and otherwise a
+// *speech.Error. A line without text gives no audio and no error.
 //
 // A line whose speed is below 0.52 is spoken at 0.52. If ctx is canceled, the process is killed.
 func (s *Synthesizer) Synthesize(ctx context.Context, line speech.Line, out func([]byte) error) error {
@@ -167,7 +167,7 @@ func relay(r io.Reader, out func([]byte) error) error {
 		return err
 	}
 
-	// give calls out, unless the resampler has nothing to give yet.
+	// give calls the function out, unless the resampler has not returned any audio yet.
 	give := func(sound []byte) error {
 		if len(sound) == 0 {
 			return nil

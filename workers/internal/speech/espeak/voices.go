@@ -64,11 +64,11 @@ func parseVoices(languages, variants string) voices {
 }
 
 // choose returns the name of espeak-ng's voice for a line. A voice name of OpenAI selects a variant
-// in the line's language. One of espeak-ng's own names selects both. Other names fail with the code
-// for an unknown voice.
+// in the line's language. A name of espeak-ng itself selects both the language and the variant.
+// Other names fail with the code for an unknown voice.
 //
-// The check against the installed voices also prevents that a name refers to a file or contains
-// options.
+// The check against the installed voices also ensures that a name neither refers to a file nor
+// contains options.
 func (v voices) choose(line speech.Line) (string, error) {
 	base, err := v.language(line.Language)
 	if err != nil {
@@ -94,8 +94,8 @@ func (v voices) choose(line speech.Line) (string, error) {
 	return strings.ToLower(parts[1]) + "+" + parts[2], nil
 }
 
-// language returns espeak-ng's name for a language tag, "en-us" for "" and for English in general.
-// It fails if the language is not installed.
+// language returns espeak-ng's name for a language tag. For the tags "" and "en", the name is
+// "en-us". It fails if the language is not installed.
 func (v voices) language(named string) (string, error) {
 	named = strings.ToLower(named)
 	switch {
@@ -128,7 +128,8 @@ func (s *Synthesizer) installedVoices(ctx context.Context) (voices, error) {
 	return v, nil
 }
 
-// list runs espeak-ng with an option and returns its output. It is limited to the duration wall.
+// list runs espeak-ng with an option and returns its output. The program is killed if it runs
+// longer than the duration wall.
 func (s *Synthesizer) list(ctx context.Context, option string) (string, error) {
 	p, err := process.Start(s.command(option))
 	if err != nil {

@@ -44,8 +44,9 @@ type Config struct {
 	Dial remote.Dial
 }
 
-// service contains the parts that Transcriber and Synthesizer have in common. Each of them has its
-// own, so failures of one do not affect the other. It is safe for concurrent use.
+// service contains the parts that Transcriber and Synthesizer have in common. Transcriber and
+// Synthesizer have separate values, so failures of one do not affect the other. It is safe for
+// concurrent use.
 type service struct {
 	model   string
 	code    string // code of the errors that are returned
@@ -101,7 +102,8 @@ func isFault(err error) bool {
 }
 
 // guarded executes call, which makes a request to the service, and converts its error. While the
-// circuit breaker is open, guarded fails immediately instead. It returns an error of ctx unchanged.
+// circuit breaker is open, guarded fails immediately instead. If ctx has ended, the error wraps
+// ctx's error.
 func (s *service) guarded(ctx context.Context, call func() error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("calling the speech service: %w", ctx.Err())

@@ -55,9 +55,8 @@ func NewSynthesizer(cfg Config) (*Synthesizer, error) {
 func (s *Synthesizer) Close() { s.service.client.CloseIdleConnections() }
 
 // Synthesize passes the audio to the function out as it arrives; see [speech.Synthesizer]. The time
-// limits do not include the time that is spent in this function. An error of out is returned
-// unchanged. Only the form of a voice's name is checked here, because services have different
-// voices.
+// limits do not include the time that is spent in out. An error of out is returned unchanged. Only
+// the form of a voice's name is checked here, because services have different voices.
 func (s *Synthesizer) Synthesize(ctx context.Context, line speech.Line, out func([]byte) error) error {
 	line, err := speech.CleanLine(line)
 	if err != nil {
@@ -172,7 +171,7 @@ func checkSound(res *http.Response) error {
 type outError struct{ error }
 
 // relay passes whole samples, of two bytes each, to the function out as they arrive. An odd byte
-// waits for the next one. It fails if the response contains no audio.
+// waits for the next byte. It fails if the response contains no audio.
 func relay(ctx context.Context, body io.Reader, watch *remote.Watch, out func([]byte) error) error {
 	buffer, kept, sounded := make([]byte, pieceLen), 0, false
 	for {

@@ -58,7 +58,8 @@ func New(processes int) (*Transcriber, error) {
 	return open(modelFolder, processes)
 }
 
-// open is New with the folder of the model, for tests.
+// open returns a Transcriber that uses the acoustic model in the given folder; see New. Tests pass
+// other folders.
 func open(model string, processes int) (*Transcriber, error) {
 	path, err := exec.LookPath(Program)
 	if err == nil {

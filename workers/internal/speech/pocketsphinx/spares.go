@@ -112,7 +112,7 @@ func (t *Transcriber) dismiss(l *listener) {
 }
 
 // take returns a listener for exclusive use. It starts one if none is waiting. The caller must call
-// end.
+// the listener's method end.
 func (t *Transcriber) take() (*listener, error) {
 	t.spares.mu.Lock()
 	for len(t.spares.ready) > 0 {

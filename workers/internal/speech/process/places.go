@@ -17,7 +17,8 @@ import (
 //
 // Slots is safe for concurrent use. Each backend has its own.
 type Slots struct {
-	// share and queue limit the waiting calls, and maxLong the running long calls.
+	// share and queue are limits on waiting calls; see NewSlots. maxLong is the maximum number of
+	// long calls that run simultaneously.
 	share, queue, maxLong int
 
 	// mu protects the fields below.
@@ -76,8 +77,8 @@ func (p *Slots) Take(ctx context.Context, turn Turn) (release func(), err error)
 }
 
 // enter adds w to a queue. If a slot is free that w may use, w receives it immediately. It returns
-// a speech.Error if w's queue or all queues are full. A call that can start at once is never
-// rejected.
+// a speech.Error if too many calls of w's organization, or of all organizations, are waiting. A
+// call that can start at once is never rejected.
 func (p *Slots) enter(w *waiter) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -50,9 +50,10 @@ type Process struct {
 	more   chan struct{} // closed when more output or an error has arrived
 }
 
-// Start starts a program with the limits of c, in the folder "/" and with no other environment than
-// a locale. It returns when the limits are set, so the program cannot process input without limits.
-// The context of a call is connected with [Process.Kill] by the caller.
+// Start starts a program with the limits of c, in the folder "/" and with an environment that
+// contains only a locale. It returns when the limits are set, so the program cannot process input
+// without limits. Start takes no context. The caller must call [Process.Kill], for example when the
+// context of its call ends.
 func Start(c Command) (*Process, error) {
 	cmd := exec.Command(c.Path, c.Args...) //nolint:noctx // no context, because Kill ends the program and its process group
 	cmd.Env = []string{"LANG=C.UTF-8"}
@@ -128,8 +129,9 @@ func (p *Process) Fault() error {
 	return nil
 }
 
-// Reader returns a reader of the program's output. Its Read method fails when ctx ends. It returns
-// output that has arrived even if the program has failed; see Fault. Only one reader may be used.
+// Reader returns a reader of the program's output. Its Read method fails when ctx ends. Read
+// returns the output that has arrived even if the program has failed; see Fault. Only one reader
+// may be used.
 func (p *Process) Reader(ctx context.Context) io.Reader { return &reader{ctx: ctx, process: p} }
 
 // reader reads the output of a process. rest is output that has been taken and not returned.

@@ -24,11 +24,11 @@ const (
 	queued  = 16 // number of calls that may wait, for each slot
 )
 
-// Reader reads untrusted files in sandboxes. Package extract implements it. Its errors are
-// *document.Failure values for problems of the file.
+// Reader reads untrusted files in sandboxes. Package extract implements it. An error that is caused
+// by the file is a *document.Failure.
 type Reader interface {
-	// Read calls each with the events of a document. Image converts an image and, if recognize is
-	// true, reads its text.
+	// Read calls the function each with the events of a document. Image converts an image and, if
+	// recognize is true, reads its text.
 	Read(ctx context.Context, d extract.Document, l extract.Limits, each func(document.Event) error) (document.Info, error)
 	Image(ctx context.Context, content []byte, recognize bool) (extract.Image, error)
 }
@@ -48,7 +48,7 @@ type Arguments struct {
 	Recognize bool   `json:"recognize"` // true if the text in an image must be recognized, because the model does not accept images
 }
 
-// Backend prepares attachments. It is safe for concurrent use. There is one in each tool worker.
+// Backend prepares attachments. It is safe for concurrent use. Each tool worker has one Backend.
 type Backend struct {
 	reader Reader
 	store  Store

@@ -32,15 +32,15 @@ type Config struct {
 	Queue  int            // number of calls that may wait for a slot; 0 means eight for each slot
 }
 
-// Backend executes calls of codeExecution. It is safe for concurrent use. There is one in each tool
-// worker that has a sandbox.
+// Backend executes calls of codeExecution. It is safe for concurrent use. Each tool worker with a
+// sandbox has one Backend.
 type Backend struct {
 	interpreter Interpreter
 	cfg         Config
 }
 
-// New creates a backend. A number of slots below 1 becomes 1. The interpreter is not closed by the
-// backend.
+// New creates a backend. A number of slots below 1 becomes 1. The backend does not close the
+// interpreter.
 func New(interpreter Interpreter, cfg Config) *Backend {
 	cfg.Slots = max(cfg.Slots, 1)
 	cfg.Queue = cmp.Or(cfg.Queue, queueForSlot*cfg.Slots)

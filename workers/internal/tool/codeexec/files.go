@@ -216,8 +216,8 @@ func (b *Backend) newest(all, beside []domain.File) (files []domain.File, out []
 	return files, out
 }
 
-// room is the free space of a working folder. A limit of 0 means no limit. It counts like the
-// interpreter, so files that fit here fit there.
+// room is the free space of a working folder. A limit of 0 means no limit. It counts bytes and
+// files like the interpreter, so the interpreter accepts all files that fit into the room.
 type room struct {
 	// Total bytes of the added files, and the limit on this total.
 	bytes, maxBytes int64

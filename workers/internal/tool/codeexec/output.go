@@ -67,8 +67,8 @@ type outputBuilder struct {
 	found         []python.File   // initial files of the program
 	documentNames map[string]bool // names of those initial files that contain documents
 	outcome       python.Outcome
-	// notes are sentences for the model, kept the stored files, and leftOut the names of files that
-	// are not stored.
+	// notes contains sentences for the model. kept contains the stored files, and leftOut contains
+	// the names of files that are not stored.
 	notes   []string
 	kept    []domain.File
 	leftOut []string
@@ -105,8 +105,8 @@ func (s *outputBuilder) keep(ctx context.Context, req tool.Request, keepsFiles b
 	return err
 }
 
-// made returns the files to be stored. It adds the names of files that cannot be stored to leftOut,
-// with a note.
+// made returns the files to be stored. For files that cannot be stored, it adds the names to the
+// list leftOut, and one note.
 func (s *outputBuilder) made() []tool.NewFile {
 	s.leftOut = slices.Clone(s.outcome.LeftOut)
 

@@ -153,7 +153,7 @@ func isText(kind string, body []byte) bool {
 }
 
 // shortHeader returns a header value without secrets, truncated to maxHeader bytes. The secrets are
-// removed first, because the redactor might not recognize one that is truncated.
+// removed first, because the redactor might not recognize a truncated secret.
 func shortHeader(redactor *redact.Redactor, value string) string {
 	return truncate.Bytes(redactor.Text(value), maxHeader)
 }

@@ -96,8 +96,8 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 	return answer(found, reply.Without)
 }
 
-// readArguments parses and checks the arguments. The query is empty if it is omitted. The caller has
-// already checked the arguments, but a tool worker does not trust its callers.
+// readArguments parses and checks the arguments. The query is empty if it is omitted. The caller
+// has already checked the arguments, but a tool worker does not trust its callers.
 func readArguments(arguments json.RawMessage) (query string, limit int, err error) {
 	args := struct {
 		Query *string `json:"query"`

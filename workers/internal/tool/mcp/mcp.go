@@ -18,8 +18,8 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// Backend lists and calls the tools of remote MCP servers. It is safe for concurrent use. There is
-// one in each tool worker.
+// Backend lists and calls the tools of remote MCP servers. It is safe for concurrent use. Each tool
+// worker has one Backend.
 type Backend struct {
 	client *outbound.Client
 	unseal func(sealed, org, target string) (string, error)
@@ -39,8 +39,8 @@ func (b *Backend) Kind() string { return contract.ToolMCP }
 // that the tool reports is a *tool.Error with the tool's output. The field NotSent of a *tool.Error
 // is set if the call certainly had no effect.
 //
-// Without a result and without NotSent, the tool may have been executed. The effect ledger then
-// decides what happens; see package toolserver.
+// If an error neither sets NotSent nor contains the server's response, the tool may have been
+// executed. The effect ledger then decides what happens; see package toolserver.
 func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, error) {
 	var arguments map[string]json.RawMessage
 	if err := json.Unmarshal(req.Call.Arguments, &arguments); err != nil || arguments == nil {

@@ -91,7 +91,8 @@ func (b *Backend) open(ctx context.Context, req tool.Request, server domain.MCPS
 }
 
 // secretsFor returns a redactor for the secrets that are sent to a server: its header values and
-// the secrets in its address. It removes them from everything that the model sees.
+// the secrets in its address. The redactor removes these secrets from everything that the model
+// sees.
 func secretsFor(server domain.MCPServer, headers map[string]string) *redact.Redactor {
 	var secrets redact.Secrets
 	secrets.Address(server.URL)
@@ -104,7 +105,7 @@ func secretsFor(server domain.MCPServer, headers map[string]string) *redact.Reda
 // stay makes an HTTP client return redirects as responses instead of following them.
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// headers decrypts a server's header values. Its error does not contain them.
+// headers decrypts a server's header values. An error does not contain the values.
 func (b *Backend) headers(req tool.Request, server domain.MCPServer) (map[string]string, error) {
 	opened := make(map[string]string, len(server.Headers))
 	for name, sealed := range server.Headers {

@@ -48,7 +48,7 @@ func beginning(whole string) string {
 }
 
 // owners returns the servers that may have a tool with the given name, the server with the longest
-// name first. The name may be one that a model has invented; the list is then often empty.
+// name first. A model may have invented the name; the list is then often empty.
 func owners(servers []domain.MCPServer, name string) []domain.MCPServer {
 	var found []domain.MCPServer
 	for _, s := range servers {

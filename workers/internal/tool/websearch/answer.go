@@ -70,9 +70,9 @@ func (b *Backend) answer(ctx context.Context, req tool.Request, query string, hi
 	return tool.Result{Output: raw, Sources: sources}, nil
 }
 
-// keep stores the text of a page and returns its source id. Equal texts have the same id. It
-// returns an error of ctx or tool.ErrStale unchanged except for its context, and any other error as
-// retryable.
+// keep stores the text of a page and returns its source id. Equal texts have the same id. If ctx
+// has ended, the error wraps the cause of ctx. Otherwise the error wraps tool.ErrStale or is a
+// retryable *tool.Error.
 func keep(ctx context.Context, req tool.Request, p *page) (string, error) {
 	id, err := req.Keep(ctx, domain.Source{
 		URL: p.url, Title: p.title, Language: p.language, Text: p.text,

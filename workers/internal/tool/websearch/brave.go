@@ -11,8 +11,7 @@ import (
 // braveWords is the maximum number of words in a query to Brave.
 const braveWords = 50
 
-// brave is the client of Brave's web search. at is the base address, and key the subscription
-// token.
+// brave is the client of Brave's web search. at is the base address. key is the subscription token.
 type brave struct {
 	api
 	at  *url.URL

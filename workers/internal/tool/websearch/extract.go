@@ -24,8 +24,8 @@ const (
 )
 
 // mainText extracts the main text of a page: its article or, if there is none, all text except
-// navigation and similar parts. The cost is bounded for any page. source is the page in UTF-8, and
-// contentLanguage the value of the header Content-Language.
+// navigation and similar parts. The cost is bounded for any page. source is the page in UTF-8.
+// contentLanguage is the value of the header Content-Language.
 //
 // The page's address is not set. If the page has no text or must not be used, the error wraps
 // errUnread. Other errors mean that the page is nested too deeply or that the time is up.

@@ -161,8 +161,8 @@ func scoreSentences(text string, all []sentence, query terms) {
 }
 
 // center returns the best matching sentence outside of the given spans, rated together with its
-// neighbours. It returns false if no sentence matches well enough: worse than worthwhile times the
-// best sentence of the whole text.
+// neighbours. It returns false if no such sentence matches, or if its rating is below worthwhile
+// times the best rating in the whole text.
 func center(all []sentence, spans []span) (int, bool) {
 	best, score, top := -1, 0.0, 0.0
 	for i := range all {

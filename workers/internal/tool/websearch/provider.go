@@ -24,7 +24,7 @@ type hit struct {
 	snippet string
 }
 
-// provider is a client of a search engine. Its errors are a *tool.Error or ctx's error.
+// provider is a client of a search engine. An error is a *tool.Error or ctx's error.
 // Implementations are safe for concurrent use and make one request for each call of search.
 type provider interface {
 	// search returns the results in the order of the search engine.

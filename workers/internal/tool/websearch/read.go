@@ -34,7 +34,7 @@ type page struct {
 	truncated bool
 }
 
-// reader reads pages. There is one for each Backend, so its limits apply to all calls of the
+// reader reads pages. A Backend has one reader, so the reader's limits apply to all calls of the
 // process. It is safe for concurrent use.
 type reader struct {
 	// client follows redirects and limits the size and the time of each response.
@@ -81,7 +81,7 @@ func (b *Backend) read(ctx context.Context, hits []hit) []*page {
 	return pages
 }
 
-// read reads one page. The error says why the page is not used, in tests and logs.
+// read reads one page. The error states why the page is not used; only tests and logs show it.
 func (r *reader) read(ctx context.Context, address string) (p *page, err error) {
 	defer func() {
 		if cause := recover(); cause != nil { // untrusted data is parsed here, and a panic in a goroutine would end the process
@@ -108,7 +108,7 @@ func (r *reader) read(ctx context.Context, address string) (p *page, err error) 
 		return nil, fmt.Errorf("%w: its address cannot be cited", errUnread)
 	}
 
-	// The slot is taken only now, so a host that does not respond occupies none.
+	// The slot is taken only now, so a host that does not respond occupies no slot.
 	if err := acquire(ctx, r.bodies); err != nil {
 		return nil, err
 	}
@@ -174,8 +174,8 @@ func mediaType(header http.Header) string {
 	return kind
 }
 
-// parsePage extracts the text of a page. It sets all fields of the page except its address. It
-// fails with errUnread if the page has no text.
+// parsePage extracts the text of a page. It does not set the page's address. A page of plain text
+// has no title. It fails with errUnread if the page has no text.
 func parsePage(ctx context.Context, body []byte, header http.Header) (*page, error) {
 	text := decode(body, header.Get("Content-Type"))
 	if mediaType(header) != "text/plain" {
@@ -208,8 +208,8 @@ func decode(body []byte, contentType string) string {
 	return strings.ToValidUTF8(string(text), "\uFFFD")
 }
 
-// trimPart removes an incomplete character from the end. A page that was read in part may end with
-// one.
+// trimPart removes an incomplete character from the end of body. A page that was read in part may
+// end with an incomplete character.
 func trimPart(body []byte) []byte {
 	for back := 1; back < utf8.UTFMax && back <= len(body); back++ {
 		if at := len(body) - back; utf8.RuneStart(body[at]) {

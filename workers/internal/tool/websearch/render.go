@@ -10,7 +10,7 @@ import (
 
 // render converts a part of a page to text. Empty lines separate paragraphs. Each list item and
 // each table row is a line, and "|" separates the cells of a row. The text neither begins nor ends
-// with white space. The page must have been pruned, because render omits nothing but the head.
+// with white space. The page must have been pruned, because render omits only the head.
 func render(n *html.Node) string {
 	var r renderer
 	r.node(n)
@@ -130,8 +130,9 @@ func empty(n *html.Node) bool {
 	return true
 }
 
-// newlines requests n newlines before the next text. After the mark of an item or cell, it does
-// nothing, so that the text stays on the line of the mark.
+// newlines requests n newlines before the next text, but at most one inside of a list item or table
+// cell. After the mark of an item or cell, it does nothing, so that the text stays on the line of
+// the mark.
 func (r *renderer) newlines(n int) {
 	if r.tight > 0 {
 		n = min(n, 1)

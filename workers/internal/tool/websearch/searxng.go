@@ -16,7 +16,7 @@ type searxng struct {
 	at *url.URL
 }
 
-// search implements provider. The instance decides about the number of results.
+// search implements provider. The instance determines the number of results.
 func (s searxng) search(ctx context.Context, query string) ([]hit, error) {
 	var answer struct {
 		Results []struct {

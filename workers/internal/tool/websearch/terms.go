@@ -118,8 +118,8 @@ func stem(word string) string {
 // terms contains the words of a query without duplicates. Both maps contain the index of a word in
 // the query.
 type terms struct {
-	// exact contains the words, and stems their stems. Of words with the same stem, the first
-	// counts.
+	// The keys of exact are the words, and the keys of stems are their stems. If several words have
+	// the same stem, stems contains the index of the first word.
 	exact map[string]int
 	stems map[string]int
 }

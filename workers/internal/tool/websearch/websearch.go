@@ -20,8 +20,8 @@ import (
 const (
 	maxQuery   = 400 // characters
 	maxResults = 5   // pages that are read and shown to the model
-	// askTimeout is the time limit for one request to the provider, retryAfter the delay before the
-	// second request, and pageTimeout the time limit for each page.
+	// askTimeout is the time limit for one request to the provider. retryAfter is the delay before
+	// the second request. pageTimeout is the time limit for each page.
 	askTimeout  = 7 * time.Second
 	retryAfter  = 500 * time.Millisecond
 	pageTimeout = 5 * time.Second
@@ -58,7 +58,7 @@ type Config struct {
 	TavilyURL    string // "" means Tavily's own address
 }
 
-// Backend executes searches. It is safe for concurrent use. There is one in each tool worker.
+// Backend executes searches. It is safe for concurrent use. Each tool worker has one Backend.
 type Backend struct {
 	// search is the provider, pages reads the pages of results, and readTime limits the reading of
 	// all pages of a call.

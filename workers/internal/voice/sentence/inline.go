@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// These match Markdown and other text that is not spoken as it is written:
+// Patterns of Markdown and of other text that is not spoken literally:
 //
 //   - citation: a reference to sources, such as "[1, 2]" or "[^note]"
 //   - foreign: a citation in the format of OpenAI's assistants
@@ -139,8 +139,8 @@ func (s *speaker) code(line string) int {
 	return 2*len(ticks) + len(words)
 }
 
-// bracket writes the text of a link. It omits a citation. Of any other bracket, it omits only the
-// mark itself, so that the content is spoken.
+// bracket writes the text of a link. It omits a citation. For any other bracket, it omits only the
+// bracket's mark, so that the content is spoken.
 func (s *speaker) bracket(line string, depth int) int {
 	end := closing(line)
 	if end > 0 && depth < maxNesting {

@@ -29,8 +29,8 @@ type end struct {
 	lines  int  // number of newlines that follow
 }
 
-// segmentReader is the state while one segment is read. All offsets are relative to the start of the
-// segment. The zero value is not usable; see newSegmentReader.
+// segmentReader is the state while one segment is read. All offsets are relative to the start of
+// the segment. The zero value is not usable; see newSegmentReader.
 //
 // A possible end is recorded when its character is read, and it is decided when later characters
 // show whether the text continues. Offsets of ends before the minimum length are kept, because a
@@ -172,8 +172,8 @@ func (r *segmentReader) ended(c rune, at int) int {
 }
 
 // joined reports whether c directly follows a mark that, at the end of a sentence, would be
-// followed by white space. Examples are the dots in "3.5" and "parley.dev". Scripts without spaces
-// need none.
+// followed by white space. Examples are the dots in "3.5" and "parley.dev". In scripts without
+// spaces, no white space is needed. joined also returns true if c begins the target of a link.
 func (r *segmentReader) joined(was end, c rune) bool {
 	wide := was.kind == wideBoundary || was.kind == clauseBoundary && r.before >= firstWide
 	return !was.spaced && !wide || c == '(' && r.before == ']'

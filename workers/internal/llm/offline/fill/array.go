@@ -16,7 +16,7 @@ func (f *filler) array(s *node, name string, in []*text, depth int) (raw string,
 		items, found = append(items, cmp.Or(raw, "null")), found || ok
 	}
 
-	// A schema that requires more than maxItems items gets them.
+	// If the schema requires more than maxItems items, the list may have as many items as required.
 	most := min(s.count("maxItems", maxItems), max(maxItems, s.count("minItems", 0)))
 	if of := s.otherItems(); of != nil && len(items) < most && !f.smallest {
 		unique, _ := s.values["uniqueItems"].(bool)

@@ -29,7 +29,7 @@ type Input struct {
 	Results []llm.ToolResult
 	// Passages are the parts of the sources that best answer the message, in descending order.
 	Passages []string
-	// Recognized are the texts in images. They are not sources, so no citation names them.
+	// Recognized contains the texts in images. They are not sources, so no citation names them.
 	Recognized []string
 }
 
@@ -41,7 +41,7 @@ type filler struct {
 	objects []any   // the data sent with the message, and the tool results
 	left    int     // number of values of the schema that may still be visited
 
-	open     map[string]int // how many values that are being filled have each reference
+	open     map[string]int // number of values with each reference that are being filled
 	smallest bool           // the smallest valid value is written, because a reference is nested in itself
 }
 
@@ -153,8 +153,9 @@ func (f *filler) value(s *node, name string, in []*text, depth int) (raw string,
 	return raw, false
 }
 
-// enter counts a value with the given reference, until leave is called. From maxNested nested values
-// on, the smallest valid value is written. finite is false if that value would contain itself.
+// enter counts a value with the given reference, until leave is called. If more than maxNested
+// values with the reference are nested, the smallest valid value is written. finite is false if
+// that value would contain itself.
 func (f *filler) enter(ref string) (leave func(), finite bool) {
 	if ref == "" {
 		return func() {}, true

@@ -36,7 +36,7 @@ func (f *filler) scalar(s *node, kind, name string, in []*text) (raw string, fou
 			return raw, true
 		}
 	}
-	// A value that has only the right form is the last choice.
+	// A value that has the right form but is not next to its name is the last choice.
 	for _, t := range in {
 		if raw, ok := find(t, false); ok {
 			return raw, true
@@ -203,7 +203,7 @@ func textFinder(s *node, name string, words []string, last string, accept func(s
 func (f *filler) choice(s *node, name string, in []*text) (raw string, found bool) {
 	all := s.list("enum")
 	for _, t := range in {
-		// The value that is mentioned first is usually the one that is meant.
+		// The value that the text mentions first is usually the intended value.
 		best, at := "", math.MaxInt
 		for _, v := range all {
 			if where := t.find(v); where >= 0 && where < at && !t.isUsed(where) {

@@ -148,8 +148,8 @@ func (n *node) nullable() bool {
 	return null && (enum == nil || slices.Contains(enum, nil))
 }
 
-// kind returns the type of the value to write: the first type that the schema allows. Without a
-// type, the other keywords imply one, and the default is a string.
+// kind returns the type of the value to write: the first type that the schema allows. If the schema
+// has no type, the other keywords determine the type. The default is "string".
 func (n *node) kind() string {
 	types, null := n.types()
 	switch {

@@ -247,7 +247,6 @@ var verbs = regexp.MustCompile(`(?i)^(?:'s|’s|,|\s+(?:is|was|has|had|bought|or
 // follows reports whether the words after an offset show that a name precedes them.
 func (t *text) follows(to int) bool { return verbs.MatchString(t.s[to:]) }
 
-// firstRune returns the first character of a text.
 func firstRune(s string) rune {
 	r, _ := utf8.DecodeRuneInString(s)
 	return r
@@ -424,8 +423,8 @@ func (t *text) truth(words []string, named bool) (raw string, found bool) {
 	return write(!denial.MatchString(t.s[:at[0]])), true
 }
 
-// fillers are words in the name of a boolean field that a text omits: isUrgent is found as
-// "urgent".
+// fillers are words that the name of a boolean field may contain and that texts omit. For example,
+// the word "urgent" in a text stands for the field isUrgent.
 var fillers = setFor(`is has can should was are does be`)
 
 // find returns the offset at which the text contains a value of an enumeration as whole words, or
@@ -482,5 +481,4 @@ func (t *text) contains(v any) bool {
 	}
 }
 
-// isWord reports whether a character is part of a word.
 func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
