@@ -67,7 +67,7 @@ func (c *Client) Get(ctx context.Context, path string, query url.Values, into an
 
 // Call sends a request with retries. An error response becomes a *APIError. It waits between
 // attempts; see Options. The error is an *APIError, ErrUnreachable, a *TextError, or the cause of
-// ctx. The body must have at most 64 MiB.
+// ctx. Responses of more than 64 MiB are an error, too.
 func (c *Client) Call(ctx context.Context, request Request) (*Response, error) {
 	for failures := 0; ; failures++ {
 		answer, err := c.once(ctx, request)
@@ -86,7 +86,8 @@ func (c *Client) Call(ctx context.Context, request Request) (*Response, error) {
 	}
 }
 
-// once sends a request once and reads its whole response. The errors are those of send.
+// once sends a request once and reads its whole response. The errors are those of send, a lost
+// connection while the body is read, and a response of more than 64 MiB.
 func (c *Client) once(ctx context.Context, request Request) (*Response, error) {
 	response, err := c.send(ctx, request)
 	if err != nil {

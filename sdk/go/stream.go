@@ -23,9 +23,10 @@ type Stream struct {
 	request Request
 	err     error // error of an invalid message; returned by the first read
 
-	// As of the last event.
+	// runID and lastEventID are the ids of the run and of the last event that was read; empty
+	// before the first event.
 	runID, lastEventID string
-	// Nil before the last event.
+	// run is nil until the last event of the run was read.
 	run *Run
 }
 
