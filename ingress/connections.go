@@ -19,8 +19,8 @@ const (
 	// refusalTime is the time in which an excess connection must be finished.
 	refusalTime = time.Second
 
-	// refusalBody is a problem document, as for any other error. It is a constant, because it is
-	// written without a server.
+	// refusalBody is the problem document of a 429 response. It is a constant, because the response
+	// is written without an HTTP server.
 	refusalBody = `{"type":"/docs/errors#rate_limited","title":"Rate limited","status":429,` +
 		`"detail":"too many open connections from this client address","code":"rate_limited","retryable":true}`
 )
@@ -78,7 +78,7 @@ func (l *addressLimit) Accept() (net.Conn, error) {
 
 // client returns the name under which a connection's client is counted. counted is false for
 // connections of trusted proxies, which are not limited. The name of an IPv6 client is its network,
-// because a client can use all addresses of it.
+// because a client can use all addresses of the network.
 func (l *addressLimit) client(conn *net.TCPConn) (name string, counted bool) {
 	at, err := netip.ParseAddrPort(conn.RemoteAddr().String())
 	if err != nil {
@@ -130,7 +130,7 @@ func (l *addressLimit) refuse(conn *net.TCPConn) {
 }
 
 // writeRefusal writes the response directly, because an HTTP server would need more memory for each
-// connection. It does not read the request: the response is the same for any.
+// connection. It does not read the request: the response to every request is the same.
 func writeRefusal(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/problem+json\r\nContent-Length: %d\r\n"+
 		"Retry-After: 5\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n%s", len(refusalBody), refusalBody)

@@ -59,8 +59,8 @@ type Files struct {
 // New returns Files. If deps.Client is nil, attachments with URLs are rejected.
 func New(deps Deps) *Files { return &Files{Deps: deps, fetcher: newFetcher(deps.Client)} }
 
-// errUnsupported is the error for content whose type is not accepted. Its text continues the
-// sentence of a fault.
+// errUnsupported is the error for content whose type is not accepted. Its text continues a
+// sentence, like that of a fault.
 var errUnsupported = errors.New("is of an unsupported type; supported types are " + Supported)
 
 // Upload stores the content of a file and adds the file to the files of the caller's organization.
@@ -91,7 +91,7 @@ func (f *Files) Upload(ctx context.Context, who domain.Caller, sessionID, name, 
 
 	file := domain.File{ID: id.New(id.File), Name: named(name, kind), MIMEType: kind, Bytes: stored.Bytes}
 
-	// The row is what makes the content a file. The quota is checked in the same transaction.
+	// Only the row makes the content a file. The quota is checked in the same transaction.
 	err = f.BlobsDB.AddUpload(ctx, who.OrganizationID, blobdb.NewUpload{
 		ID: file.ID, Principal: who.Principal(), SessionID: sessionID, AgentID: who.Visitor.AgentID,
 		Name: file.Name, MIMEType: kind, Content: stored,
@@ -180,8 +180,8 @@ type fault string
 // Error returns the text of the fault. It contains neither the content nor a URL.
 func (f fault) Error() string { return string(f) }
 
-// isFault reports whether an error is a fault of the content, and not a failure of the service. A
-// nil error is none. The errors of package imageinfo describe damaged or too large images.
+// isFault reports whether an error is a fault of the content, and not a failure of the service. nil
+// is not a fault. The errors of package imageinfo describe damaged or too large images.
 func isFault(err error) bool {
 	return errors.As(err, new(fault)) || errors.Is(err, errUnsupported) ||
 		errors.Is(err, imageinfo.ErrDamaged) || errors.Is(err, imageinfo.ErrPixels) || errors.Is(err, imageinfo.ErrFormat)

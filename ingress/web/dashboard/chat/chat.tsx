@@ -156,7 +156,7 @@ function Said({ session, slot, suggested, voice, searches, onBegin }: {
         {searches && last && foundNothing(last) && <SamplesNote key={last.name} state={samples} again={() => send(last.message, last.attachments)} />}
       </div>
       <Announcement session={session} />
-      {empty && !speaking && !samples.loading && ( // the note would move the questions
+      {empty && !speaking && !samples.loading && ( // the questions appear after the samples are loaded, because the note above them would move them
         <Suggestions messages={suggested} note={searches && <SamplesNote state={samples} />} onChoose={send} />
       )}
       <div class="composer" ref={scroll.foot}>

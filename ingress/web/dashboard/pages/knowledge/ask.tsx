@@ -11,7 +11,7 @@ import { useAgents } from "../runs/names";
 
 const maxOthers = 10; // number of agents that the person can choose instead of the newest one
 
-/** Reports whether people can chat with an agent and its search includes a document. */
+/** Reports whether people can chat with an agent whose search includes a document. */
 export function readsDocument({ tools: { knowledge }, allowedCallers }: Agent, d: Document): boolean {
   if (!knowledge?.enabled || !allowedCallers.includes("user")) return false;
   const included = !knowledge.documentIds || knowledge.documentIds.includes(d.id);
