@@ -263,8 +263,8 @@ func (f *Files) drop(ctx context.Context, s *dispatch.Submission, files []blobdb
 }
 
 // resolve stores one attachment, or finds the existing file that the attachment refers to. An error
-// is an API error that names the field, or a failure of the service. The content is the field data,
-// the response of a URL, or the content of a file.
+// is an API error that names the field, or a failure of the service. The content comes from the
+// field data, from a URL, or from an existing file.
 func (f *Files) resolve(ctx context.Context, s *dispatch.Submission, asked dispatch.Attachment) (blobdb.NewAttachment, error) {
 	org := s.Caller.OrganizationID
 	var stored blobdb.Upload
@@ -386,8 +386,8 @@ func (f *Files) checkModel(ctx context.Context, s *dispatch.Submission, files []
 }
 
 // model returns the first model of the submission's target. It returns "" if the target does not
-// exist; the acceptance of the run reports that error. Fallback models are not considered. For a
-// template without a model, or an agent without one, it is the service's default model.
+// exist; the acceptance of the run reports that error. Fallback models are not considered. If the
+// agent or template has no model, the result is the service's default model.
 func (f *Files) model(ctx context.Context, s *dispatch.Submission) (model string, err error) {
 	if s.TemplateID != "" {
 		var template domain.Template

@@ -30,7 +30,7 @@ type Watcher struct {
 	sure  bool             // whether the bus has confirmed the subscription
 	// When the subscription is checked next.
 	lookAt time.Time
-	// timer of sleep, which is reused.
+	// Timer that the method sleep reuses.
 	timer *time.Timer
 }
 
@@ -42,7 +42,7 @@ func (w *Watcher) Close() {
 	}
 }
 
-// mark sets marks and wakes the watcher. It never blocks. The hub calls it, with its lock.
+// mark sets marks and wakes the watcher. It never blocks. The hub calls it while it holds its lock.
 func (w *Watcher) mark(marks uint32) {
 	w.marks.Or(marks)
 	select {

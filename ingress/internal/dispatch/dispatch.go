@@ -302,7 +302,7 @@ func (d *Dispatcher) attach(ctx context.Context, s *Submitted, limit time.Durati
 func Attach(run rundb.StoredRun) *Submitted { return &Submitted{Run: run, Existing: true} }
 
 // Cancel cancels an unfinished run, and notifies its worker and the requests that wait for it. It
-// does not change a finished run. principal "" means any principal.
+// does not change a finished run. If principal is "", the run may belong to any principal.
 func (d *Dispatcher) Cancel(ctx context.Context, org, principal, runID string) (rundb.StoredRun, error) {
 	run, ended, err := d.store.Executions.Cancel(ctx, org, principal, runID)
 	d.notifyFinished(ctx, ended)

@@ -176,8 +176,8 @@ func (ws *waiters) resolve(ended rundb.StoredRun) {
 	}
 }
 
-// parked ends the waits for a run that waits for a person's decision. Waits that began when the run
-// was already waiting for this decision continue. They get a Result that is not ended.
+// parked ends the waits for a run that waits for a person's decision. These waits get a Result that
+// is not ended. Waits that began when the run was already waiting for this decision continue.
 func (ws *waiters) parked(run domain.Run) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()

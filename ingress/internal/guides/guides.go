@@ -101,19 +101,19 @@ func read(files fs.FS) (*Guide, error) {
 	return g, nil
 }
 
-// Result is a section that a search found. Path contains the section's anchor. Excerpt is plain
-// text, and the other fields too.
+// Result is a section that a search found. Path contains the section's anchor. The other fields are
+// plain text.
 type Result struct{ Path, Page, Heading, Excerpt string }
 
 // These constants limit a search.
 const (
-	// MaxQuery is the maximum length of a query. The caller checks it.
+	// MaxQuery is the maximum length of a query. The caller checks the length.
 	MaxQuery = 200 // characters
-	// Further words of a query are ignored.
+	// Maximum number of words of a query; further words are ignored.
 	maxWords = 8
-	// Results of a search.
+	// Maximum number of results of a search.
 	maxResults = 20
-	// Length of an excerpt, without the ellipses.
+	// Maximum length of an excerpt, without the ellipses.
 	maxExcerpt = 200 // characters
 )
 
@@ -129,8 +129,8 @@ type section struct {
 // Search returns up to 20 sections that contain all words of a query, the best matches first. A
 // word of the query matches words of the text that begin with it. Sections whose title or heading
 // contains all words of the query come first. Upper and lower case are equal. The result is nil if
-// the query is empty or nothing matches. Search takes time proportional to the length of the
-// documentation, which needs no index.
+// the query is empty or nothing matches. Search reads the whole documentation, which is short
+// enough to need no index.
 func (g *Guide) Search(query string) []Result {
 	words := strings.Fields(strings.ToLower(query))
 	if len(words) == 0 {
@@ -229,7 +229,7 @@ func countStarts(text, start string) (n int) {
 }
 
 // isWordByte reports whether b is part of a word. Bytes of non-ASCII characters count as letters.
-// Upper-case letters do not occur, because texts are converted before.
+// Upper-case letters do not occur, because the caller converts texts to lower case.
 func isWordByte(b byte) bool {
 	return 'a' <= b && b <= 'z' || '0' <= b && b <= '9' || b >= 0x80
 }

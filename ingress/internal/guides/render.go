@@ -105,7 +105,7 @@ func summary(first *ast.Paragraph, source []byte) template.HTML {
 		length, ending = len(text)-1, "."
 	}
 
-	// Cut the spans at the length of the text. A span may be cut in the middle.
+	// Truncate the spans to the length of the text. The last span may end in its middle.
 	for _, s := range spans(first, source) {
 		shown := s.text[:min(len(s.text), length)]
 		length -= len(shown)

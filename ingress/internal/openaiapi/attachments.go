@@ -201,8 +201,8 @@ type attachedMessage struct {
 
 // attachedFiles returns the images and files of messages. If a conversation has more of them than a
 // run may have, the oldest are omitted. The result has at most domain.MaxAttachments entries, in
-// the order of the messages. Too many in the current message are an error, because omitting them
-// silently would change the question.
+// the order of the messages. Too many attachments in the current message are an error, because
+// omitting them silently would change the question.
 func attachedFiles(messages []attachedMessage, wrong Wrong) []Attached {
 	current := len(messages) - 1 // index of the message to answer; results of tools may follow it
 	for current > 0 && messages[current].role != RoleUser {

@@ -200,7 +200,7 @@ func (s *ResponseStream) annotate(a annotation) {
 }
 
 // requiresAction ends the stream with an error, because the protocol cannot represent a run that
-// waits for a person. The run continues after the decision. The client reads its answer with
+// waits for a person. The run continues after the decision. The client reads the answer with
 // another request.
 func (s *ResponseStream) requiresAction(data []byte) error {
 	run := domain.Run{ID: s.runID}

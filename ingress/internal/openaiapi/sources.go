@@ -145,8 +145,8 @@ func writeSources(list *strings.Builder, citations []domain.Citation) {
 	}
 }
 
-// sourceLink returns a link to a cited page in Markdown. Other schemes return the title without a
-// link.
+// sourceLink returns a link to a cited page in Markdown. If the URL is not an HTTP URL, it returns
+// the title without a link.
 func sourceLink(c domain.Citation) string {
 	u, err := url.Parse(c.URL)
 	title := c.Title

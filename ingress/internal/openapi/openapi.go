@@ -12,10 +12,9 @@ import (
 //go:embed openapi.yaml
 var source []byte
 
-// parsed contains the parsed document and its JSON text. the YAML as written. It is created once;
-// its contents must not be changed.
+// parsed contains the document, with HEAD operations, in parsed form and as JSON. It is created
+// once; its contents must not be changed.
 type parsed struct {
-	// The JSON document, with HEAD operations.
 	root     object
 	document []byte
 }

@@ -134,7 +134,8 @@ func (p *pass) arguments(o operation, server string, parameters []parameter) (st
 		body.additional = false // the endpoint would send other properties as query parameters
 	}
 
-	// Copy the schemas after the body's, so that all schemas count against the same bounds.
+	// Copy the parameters' schemas after that of the body, so that all schemas count against the
+	// same bounds.
 	for _, param := range parameters {
 		if body.properties[param.argument], err = p.parameter(param); err != nil {
 			return "", nil, err

@@ -25,9 +25,8 @@ type Options struct {
 	ServerURL string
 }
 
-// Skipped is an operation that could not be converted, and the reason. OperationId of the
-// operation, or its method and path; at most maxLabel characters. Skipped operations do not make
-// the import fail.
+// Skipped is an operation that could not be converted, and the reason. Skipped operations do not
+// make the import fail.
 type Skipped struct {
 	// Sentence for people, with a full stop.
 	Operation string
@@ -75,7 +74,7 @@ func invalid(field, code, format string, args ...any) *Invalid {
 
 // Convert converts a document's operations to endpoints, ordered by path. Its error is an *Invalid.
 // The document is parsed once. Operations that cannot be converted are returned with the reason.
-// Both lists are not nil if there is no error. More than maxEndpoints convertible operations are an
+// Without an error, neither list is nil. More than maxEndpoints convertible operations are an
 // error, so that the caller chooses.
 func Convert(document []byte, o Options) ([]domain.Endpoint, []Skipped, error) {
 	d, err := open(document)

@@ -88,7 +88,7 @@ func (d *document) parameters(o operation) ([]parameter, error) {
 
 // parameter reads a parameter. If a call cannot provide values for an optional parameter, the field
 // in of the result is empty, and the caller omits the parameter. If such a parameter is required,
-// the error is a skip. p.joined is set for a list that is sent as one text.
+// the error is a skip. The result's field joined is set for a list that is sent as one text.
 func (d *document) parameter(object map[string]any) (parameter, error) {
 	p := parameter{in: stringValue(object, "in"), name: stringValue(object, "name"), description: stringValue(object, "description")}
 	p.required = object["required"] == true || p.in == "path"
@@ -121,7 +121,7 @@ func (d *document) parameter(object map[string]any) (parameter, error) {
 		return p, skip("The parameter " + truncate.Ellipsis(clean(p.name), 64) + " " + reason + ".")
 	}
 
-	// The text differs from path and query, so the parameter is never selected.
+	// This value is neither path nor query, so the parameter is never selected.
 	p.in = "left out, in " + p.in
 	return p, nil
 }
@@ -238,8 +238,8 @@ func (p *pass) choices(schema any) string {
 var unfitArgument = regexp.MustCompile(`[^A-Za-z0-9_.-]+`)
 
 // name gives each parameter a unique argument name. The properties of the body keep their names. It
-// changes the parameters in place. If the plain name is taken, the argument is called after the
-// location too, as in query_id. The error is a skip if neither name can be used.
+// changes the parameters in place. If the plain name is taken, the argument's name also contains
+// the location, as in query_id. The error is a skip if neither name can be used.
 func name(parameters []parameter, body shape) error {
 	taken := map[string]bool{}
 	for property := range body.properties {

@@ -72,8 +72,8 @@ func open(raw []byte) (*document, error) {
 }
 
 // parse parses JSON or YAML. The result has the types that encoding/json would return. A text that
-// begins with a brace is JSON; other texts are YAML. The value is within maxDepth and maxValues.
-// Those errors are of type *Invalid; other errors describe the syntax.
+// begins with a brace is JSON; other texts are YAML. The value is within maxDepth and maxValues. If
+// the value exceeds these limits, the error is of type *Invalid; other errors describe the syntax.
 func parse(raw []byte) (value any, err error) {
 	if !utf8.Valid(raw) {
 		return nil, errors.New("it is not UTF-8")
@@ -125,8 +125,8 @@ var (
 )
 
 // reader converts YAML nodes to JSON values. It copies the targets of aliases, so it limits the
-// total number of values. Left is the number of values that may still follow. For JSON it only
-// counts the values. A reader is used for one document.
+// total number of values. The field left is the number of values that may still follow. For JSON,
+// the reader only counts the values. A reader is used for one document.
 type reader struct{ left int }
 
 // take counts a value toward the limit. It returns an error if the value is nested too deeply or if

@@ -18,8 +18,8 @@ const (
 )
 
 // demoTier counts requests in the database and caches refusals. A refusal is valid until the
-// client's oldest counted request is older than the window. It is safe for concurrent use. An entry
-// of the cache saves a query for each request of a client that does not wait.
+// client's oldest counted request is older than the window. It is safe for concurrent use. Requests
+// of a client that ignores a refusal therefore need no queries.
 type demoTier struct {
 	counter Counter
 	limit   int

@@ -12,7 +12,7 @@ const (
 // organization with the most values, so that no organization can displace the values of others. It
 // is not safe for concurrent use. The zero value is empty.
 type memory[V any] struct {
-	// values by key; the newest of a key is last.
+	// Values by key; the newest value of a key is last.
 	values map[string][]remembered[V]
 	sizes  map[string]int // number of values by organization
 	// Number of all values.
@@ -131,7 +131,7 @@ func (n waiter) on(runID string) bool {
 }
 
 // attempt is the run of an earlier attempt whose client has left. A retry of the request finds the
-// run by it.
+// run with this data.
 type attempt struct {
 	// Organization of the run.
 	OrganizationID string `json:"org"`

@@ -66,7 +66,8 @@ type truncatedEvent struct {
 	EndMS        int64  `json:"audio_end_ms"`
 }
 
-// transcriptEvent contains the transcript of an item. It is empty if the audio has no words.
+// transcriptEvent contains the transcript of an item. The transcript is empty if the audio has no
+// words.
 type transcriptEvent struct {
 	ItemID       string        `json:"item_id"`
 	ContentIndex int           `json:"content_index"`

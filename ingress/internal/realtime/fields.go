@@ -95,7 +95,7 @@ func (o object) object(name string) (object, bool) {
 
 // text reads a string member into *it. It adds a fault if the string has more than limit
 // characters. If the member is missing, *it does not change. It returns true only if it has set
-// *it. The limit counts characters. U+0000 is a fault, because PostgreSQL cannot store it.
+// *it. U+0000 is a fault, because PostgreSQL cannot store it.
 func (o object) text(name string, it *string, limit int) bool {
 	if !o.has(name) {
 		return false
