@@ -17,7 +17,7 @@ import (
 
 const (
 	// fetchTime limits the whole fetch, including the redirects and the body.
-	fetchTime = 30 * time.Second // timeout of one URL
+	fetchTime = 30 * time.Second
 
 	// These are the maximum numbers of URLs that one ingress process fetches at the same time.
 	fetchesPerOrganization = 8

@@ -78,8 +78,8 @@ type incompleteReason struct {
 	Reason string `json:"reason"`
 }
 
-// incompleteDetails returns why a run's answer ended early, or nil if it did not. For an answer
-// that a filter of the provider ended, Parley's name of the reason is also the protocol's.
+// incompleteDetails returns why a run's answer ended early, or nil if it did not. The reason
+// content_filter has the same name in Parley's API and in the protocol.
 func incompleteDetails(run *domain.Run) *incompleteReason {
 	switch {
 	case !run.Incomplete():

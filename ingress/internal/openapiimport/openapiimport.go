@@ -10,7 +10,7 @@ import (
 
 const (
 	// maxDocument is the maximum size of a document, in bytes.
-	maxDocument = 2 << 20 // maximum bytes of a document
+	maxDocument = 2 << 20
 	// maxEndpoints is the maximum number of endpoints of an agent's HTTP tool.
 	maxEndpoints = 32
 	maxWork      = 3_000_000 // maximum number of values that the import of all operations together may visit
@@ -28,9 +28,10 @@ type Options struct {
 // Skipped is an operation that could not be converted, and the reason. Skipped operations do not
 // make the import fail.
 type Skipped struct {
-	// Sentence for people, with a full stop.
+	// Id of the operation, or its method and path; at most maxLabel characters.
 	Operation string
-	Reason    string
+	// Sentence for people, with a full stop.
+	Reason string
 }
 
 // These constants are the codes of problems. Parley's API uses the same codes. They are repeated

@@ -79,7 +79,8 @@ func parse(raw []byte) (value any, err error) {
 		return nil, errors.New("it is not UTF-8")
 	}
 
-	// Encoding/json needs less memory than the YAML library, and its errors fit JSON better.
+	// The package encoding/json needs less memory than the YAML library, and its errors fit JSON
+	// better.
 	if strings.HasPrefix(strings.TrimLeft(string(raw[:min(len(raw), 1024)]), " \t\r\n"), "{") {
 		if err := json.Unmarshal(raw, &value); err != nil {
 			return nil, fmt.Errorf("reading JSON: %w", err)

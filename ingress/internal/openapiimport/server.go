@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// base is the server URL in the import request. Its field at is nil if the request contains no
-// server URL. A nil *base stands for a request without a server URL.
+// base is the server URL in the import request. A nil *base stands for a request without a server
+// URL.
 type base struct{ at *url.URL }
 
 // maxURL is the maximum length of the server's URL, in bytes.

@@ -92,8 +92,8 @@ func (in *input) buffered(listening bool) int64 {
 	}
 }
 
-// firstKept returns the number of the first sample that must stay in memory. These are the
-// uncommitted samples and those of pending utterances.
+// firstKept returns the number of the first sample that must stay in memory. The uncommitted
+// samples and those of pending utterances must stay.
 func (in *input) firstKept(listening bool) int64 {
 	low := in.buffered(listening)
 	for _, w := range in.waits {
@@ -136,8 +136,8 @@ func (in *input) decode(encoded []byte, listening bool) ([]byte, error) {
 }
 
 // room returns free space for the given number of bytes at the end of the input. If the last block
-// has too little space, it adds a block. The space is at least as large as requested. It becomes
-// part of the input only with wrote.
+// has too little space, it adds a block. The space is at least as large as requested. The space
+// becomes part of the input only when wrote is called.
 func (in *input) room(bytes int) []byte {
 	if n := len(in.blocks); n > 0 {
 		last := &in.blocks[n-1]
@@ -225,8 +225,9 @@ func (in *input) insert(items []heldAudio, listening bool) (inserted []span, out
 // negative.
 func (in *input) ms(sample int64) int64 { return max(0, sample-in.shift) / perMS }
 
-// remove removes the first pending utterance for which the function is returns true. It returns
-// false if there is no such utterance. The samples of the utterance may then be dropped by prune.
+// remove removes and returns the first pending utterance that the given function selects. It
+// returns false if there is no such utterance. The samples of the utterance may then be dropped by
+// prune.
 func (in *input) remove(is func(span) bool) (span, bool) {
 	at := slices.IndexFunc(in.waits, is)
 	if at < 0 {

@@ -76,7 +76,7 @@ func speechStarted(c *Conversation, e *effects, now time.Time, r contract.VoiceR
 }
 
 // speechStopped handles the end of speech, and creates an item from the speech. The item waits for
-// its transcript. If the session requests responses to turns, one follows after the transcript.
+// its transcript. If the session requests responses to turns, a response follows the transcript.
 func speechStopped(c *Conversation, e *effects, now time.Time, r contract.VoiceReport) {
 	in := &c.input
 	if in.speech == nil || in.speech.line != r.Item {
@@ -164,8 +164,8 @@ func (c *Conversation) saying(name string) *answer {
 }
 
 // Audio handles speech from the worker. It sends the audio to the client, and before it the
-// transcript of the audio. Audio of an answer that is not being spoken is dropped. Start and End
-// are offsets in the text of the answer, in bytes.
+// transcript of the audio. Audio of an answer that is not being spoken is dropped. The fields Start
+// and End of audio are offsets in the text of the answer, in bytes.
 func (c *Conversation) Audio(now time.Time, audio contract.VoiceAudio) Effects {
 	var e effects
 	a := c.saying(audio.Answer)

@@ -10,8 +10,8 @@ type Counter struct {
 }
 
 // Limit is a name and the maximum number of streams that may be open under it.
-// name that is unique among all kinds of limits, such as "organization:org_1".
 type Limit struct {
+	// Name that is unique among all kinds of limits, such as "organization:org_1".
 	Name string
 	Max  int
 }

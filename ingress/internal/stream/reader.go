@@ -47,7 +47,7 @@ type Reader struct {
 	gap     bool          // whether events before the received messages are missing
 	wait    time.Duration // pause until the next read, during a gap or after a failure
 	lookAt  time.Time     // when to read the log if no event arrives
-	// Timer of sleep; nil before the first wait.
+	// Timer of the method sleep; nil before the first wait.
 	timer *time.Timer
 	lasts bool // whether the reader continues although the hub drains
 

@@ -233,7 +233,7 @@ func (c *connection) turn(n news) {
 }
 
 // apply performs the effects that the conversation returns. The order matters: it is that of
-// realtime.Effects. A client whose queue is full is disconnected. It calls no method of the
+// realtime.Effects. A client whose queue is full is disconnected. apply calls no method of the
 // conversation.
 func (c *connection) apply(effects realtime.Effects) {
 	// Drop queued audio before queueing new events, because the new events may contain audio that

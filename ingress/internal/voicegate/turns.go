@@ -197,7 +197,7 @@ func (t *turns) start(ctx context.Context, turn realtime.Turn) {
 
 // follow reports the events of a run to the owner until the run ends or its events are no longer
 // needed. It closes the run. An unexpected end of the events is reported with cut. A run whose
-// events end normally is reported with cut as well, which has then no effect.
+// events end normally is reported with cut as well, which then has no effect.
 func (t *turns) follow(ctx context.Context, answer string, run Run) {
 	defer run.Close()
 	done := make(chan struct{}, 1)

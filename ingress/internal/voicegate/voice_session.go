@@ -70,8 +70,8 @@ func newVoiceSession(sessions Sessions, signer Signer, org string) *voiceSession
 
 // open starts to open a session with the state in from. Audio and commands that are sent afterwards
 // follow this state. within is the timeout of the attempt. Only one attempt may be in progress. The
-// result arrives on the channel opened, and the owner passes it to up or failed. The error says
-// that the state has no JSON form.
+// result arrives on the channel opened, and the owner passes it to up or failed. It returns an
+// error if the state has no JSON form.
 func (l *voiceSession) open(ctx context.Context, from realtime.Resumption, within time.Duration) error {
 	from.Open.Line, from.Open.OrganizationID = l.name, l.org
 	body, err := json.Marshal(from.Open)
@@ -143,7 +143,7 @@ func (l *voiceSession) listened(heard int64) {
 
 // pump sends as much of the queue as the limits allow. If sending fails, the session is lost, and
 // the channel of its frames is closed. Audio and commands keep their order. Commands do not count
-// towards the limits, but wait behind audio.
+// towards the limits, but wait until the audio before them was sent.
 func (l *voiceSession) pump() {
 	n := 0
 	for l.at != nil && n < len(l.queue) && !l.full() {
@@ -177,7 +177,7 @@ func (l *voiceSession) leave() {
 }
 
 // tooOften counts a lost session. It reports whether too many sessions were lost, so that no other
-// one is opened. Only the last maxLosses losses count.
+// session may be opened. Only the last maxLosses losses count.
 func (l *voiceSession) tooOften(now time.Time) bool {
 	l.losses = append(l.losses, now)
 	if len(l.losses) > maxLosses {

@@ -30,8 +30,8 @@ const (
 	maxCompared = charBytes*maxFilterText + 2
 )
 
-// condition is a filter in validated form. parseFilter creates it. piece is the place of the value
-// to compare.
+// condition is a filter in validated form. parseFilter creates it. The embedded piece says which
+// value to compare.
 type condition struct {
 	piece
 	op     string
@@ -90,7 +90,7 @@ func (s scalar) equal(other scalar) bool {
 }
 
 // parseFilter validates one filter of a hook. If the filter is invalid, field names the invalid
-// part. The place gets its index later, in NewRules. The error is for the person who configures the
+// part. NewRules sets the index of the value later. The error is for the person who configures the
 // hook.
 func parseFilter(f domain.HookFilter) (c condition, field string, err error) {
 	c.op = f.Op

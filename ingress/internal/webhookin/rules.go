@@ -33,7 +33,7 @@ type Fault struct {
 
 // NewRules parses the rules of a hook. If rules are invalid, it returns all faults together.
 // coalesce may be nil. The limits of templates and filters are checked here. Rules that were stored
-// are parsed again with it, so new limits would also apply to them.
+// are parsed again with NewRules, so new limits would also apply to them.
 func NewRules(messageTemplate string, filter []domain.HookFilter, coalesce *domain.HookCoalesce) (*Rules, []Fault) {
 	r := &Rules{wanted: newWanted(), coalesces: coalesce != nil}
 	var faults []Fault
@@ -69,8 +69,7 @@ func NewRules(messageTemplate string, filter []domain.HookFilter, coalesce *doma
 	return r, nil
 }
 
-// want registers the paths of a template's placeholders. The pieces must stay at their place in
-// memory, because they get the indexes.
+// want registers the paths of a template's placeholders. It sets the index of each value in pieces.
 func (r *Rules) want(pieces []piece) {
 	for i := range pieces {
 		r.register(&pieces[i])

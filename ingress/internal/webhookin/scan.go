@@ -55,7 +55,7 @@ func newReader(src []byte) *jsontext.Decoder {
 }
 
 // isPayload reports whether a body is one JSON value with at most maxDepth levels. An empty body is
-// none.
+// not a payload.
 func isPayload(body []byte) bool {
 	in := newReader(body)
 	for values := 0; ; {

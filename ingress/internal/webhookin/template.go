@@ -167,7 +167,8 @@ func (f *placeholderValues) named(p *piece) (text string, is bool) {
 }
 
 // found returns the value of a placeholder in the delivery, and the index of that value. raw is nil
-// if the value is missing. The piece must not be literal text or a name that named knows.
+// if the value is missing. The piece must not be literal text or a name that the method named
+// knows.
 func (f *placeholderValues) found(p *piece) (raw []byte, at int) {
 	if p.name == ofPayload {
 		return f.payload.raw, wholePayload
@@ -284,8 +285,8 @@ func compact(raw []byte, limit int) (text string, whole bool) {
 }
 
 // message fills the template of a message. Each value is enclosed in marks, truncated, and contains
-// no marks itself. It is empty if the template is empty or all its values are missing and it has no
-// literal text. A message over the limit is truncated and ends with an ellipsis.
+// no marks itself. The message is empty if the template is empty, or if it has no literal text and
+// all its values are missing. A message over the limit is truncated and ends with an ellipsis.
 func (f *placeholderValues) message(pieces []piece) string {
 	// A message that is truncated ends with an ellipsis.
 	out := writer{left: f.limit + 1}

@@ -111,9 +111,9 @@ func (i *Intake) Take(ctx context.Context, hook *Hook, e *webhookin.Event, of De
 }
 
 // delay sets a later time for the run of a delivery over the rate limit, because the sender may not
-// repeat the delivery. If the delivery starts no run, it is not logged. A missing agent, or one
-// that does not accept automations, refuses the delivery. wait is the time until the limit allows
-// the next request.
+// repeat the delivery. If the delivery starts no run, it is not logged. If the agent is missing or
+// does not accept automations, the delivery is refused. wait is the time until the limit allows the
+// next request.
 func (i *Intake) delay(ctx context.Context, hook *Hook, d *queuedb.NewDelivery, wait time.Duration) error {
 	if d.Run == nil {
 		return nil
