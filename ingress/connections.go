@@ -51,7 +51,7 @@ func limitConnections(listener net.Listener, proxies auth.Proxies, limit int) ne
 }
 
 // Accept returns the next connection whose client is below its limit. It responds to other
-// connections with 429 and closes them. The error is that of the listener. Accept does not wait for
+// connections with 429 and closes them. It returns errors of the listener. Accept does not wait for
 // the response to an excess connection.
 func (l *addressLimit) Accept() (net.Conn, error) {
 	for {

@@ -121,9 +121,9 @@ func applyChanged(ctx context.Context, tx *sql.Tx, functions []functionFile) err
 		return nil
 	}
 
-	// While this transaction waits for a lock on a table, statements of the service queue up behind
-	// it. The lock timeout is therefore short. The owner of a function needs the privilege to
-	// create it.
+	// While this transaction waits for a lock on a table, statements of the service that need the
+	// table queue up. The lock timeout is therefore short. The owner of a function needs the
+	// privilege to create it.
 	const begin = `SET LOCAL lock_timeout = '2s'; GRANT CREATE ON SCHEMA public TO parley_system`
 	if _, err := tx.ExecContext(ctx, begin); err != nil {
 		return fmt.Errorf("preparing functions: %w", err)

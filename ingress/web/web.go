@@ -9,7 +9,8 @@ import (
 )
 
 // ContentSecurityPolicy is the policy for pages without scripts. It allows style sheets and images
-// from this host, and forms that are sent to this host. Pages with it cannot be embedded in frames.
+// from this host, and forms that are sent to this host. Pages with this policy cannot be embedded
+// in frames.
 const ContentSecurityPolicy = "default-src 'none'; style-src 'self'; img-src 'self'; " +
 	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 

@@ -115,8 +115,8 @@ func remove(ctx context.Context, g group, path, id string, query url.Values) err
 	return err
 }
 
-// call sends a request and decodes the response. The error is that of Client.Call, or that of
-// decoding the response.
+// call sends a request and decodes the response. It returns errors of Client.Call and of decoding
+// the response.
 func call[T any](ctx context.Context, g group, request Request) (*T, error) {
 	response, err := g.client.Call(ctx, request)
 	if err != nil {

@@ -124,7 +124,7 @@ func (c *Client) send(ctx context.Context, request Request) (*http.Response, err
 	}
 	defer func() { _ = response.Body.Close() }() // an error does not matter, because the body was read as far as needed
 
-	// A problem document is small, so a longer body is cut off.
+	// A problem document is small, so a longer body is truncated.
 	body, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
 	if err != nil {
 		return nil, c.unreachable(err)

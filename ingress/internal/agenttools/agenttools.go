@@ -76,7 +76,7 @@ type Agents interface {
 	Run(ctx context.Context, call Call, progress func(message string)) (*domain.Run, error)
 }
 
-// Server handles MCP requests. It is safe for concurrent use. There is one per process. Its
+// Server handles MCP requests. It is safe for concurrent use. A process uses a single Server, whose
 // requests share no state.
 type Server struct{ handler http.Handler }
 

@@ -47,9 +47,9 @@ type Deps struct {
 	FilesPerOrganization int64
 }
 
-// Files stores uploads and attachments. It is safe for concurrent use. There is one per process.
-// Contents are stored before the rows that refer to them; the sweeper removes contents to which no
-// row refers.
+// Files stores uploads and attachments. It is safe for concurrent use. A process uses a single
+// value. Contents are stored before the rows that refer to them; the sweeper removes contents to
+// which no row refers.
 type Files struct {
 	Deps
 

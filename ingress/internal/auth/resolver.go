@@ -42,8 +42,8 @@ type Lookup interface {
 	Touch(ctx context.Context, used map[string]time.Time) error
 }
 
-// Resolver identifies callers. It works only while Run is running. It is safe for concurrent use.
-// One is created for each process.
+// Resolver identifies callers. It works only while Run is running. It is safe for concurrent use. A
+// process uses a single resolver.
 type Resolver struct {
 	proxies Proxies
 	now     func() time.Time

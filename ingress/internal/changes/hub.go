@@ -26,8 +26,8 @@ type Bus interface {
 	Run(ctx context.Context, f func(bus.Change))
 }
 
-// Hub delivers changes to watchers. It is safe for concurrent use while Run runs. There is one per
-// process.
+// Hub delivers changes to watchers. It is safe for concurrent use while Run runs. A process uses a
+// single hub.
 type Hub struct {
 	bus Bus
 	log zerolog.Logger

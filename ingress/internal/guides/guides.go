@@ -25,8 +25,8 @@ import (
 	"parley/docs"
 )
 
-// Guide is the documentation, with its pages grouped in chapters. There is one per process. It is
-// safe for concurrent use, because it never changes.
+// Guide is the documentation, with its pages grouped in chapters. A Guide never changes, so it is
+// safe for concurrent use.
 type Guide struct {
 	Chapters []Chapter
 	sections []section // sections of all pages, in order

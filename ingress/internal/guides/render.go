@@ -25,7 +25,7 @@ var markdown = goldmark.New(goldmark.WithExtensions(extension.Table), goldmark.W
 var errNoTitle = errors.New("the page does not begin with a title")
 
 // anchors are the ids of a page's headings. They have the form that code hosting sites generate,
-// because links in the pages use that form. There is one set for each page.
+// because links in the pages use that form. Each page has its own set.
 type anchors map[string]bool
 
 // Generate returns the id for a heading: its text in lower case, with hyphens instead of spaces and

@@ -19,8 +19,8 @@ type parsed struct {
 	document []byte
 }
 
-// read parses the embedded document at the first call. It panics if the document is invalid, which
-// the tests rule out. Parsing takes several milliseconds.
+// read parses the embedded document at the first call. It panics if the document is invalid; the
+// tests check that it is valid. Parsing takes several milliseconds.
 var read = sync.OnceValue(func() parsed {
 	root, err := yamldoc.Parse(source)
 	if err != nil {

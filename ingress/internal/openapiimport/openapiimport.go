@@ -75,8 +75,8 @@ func invalid(field, code, format string, args ...any) *Invalid {
 
 // Convert converts a document's operations to endpoints, ordered by path. Its error is an *Invalid.
 // The document is parsed once. Operations that cannot be converted are returned with the reason.
-// Without an error, neither list is nil. More than maxEndpoints convertible operations are an
-// error, so that the caller chooses.
+// Without an error, neither list is nil. If more than maxEndpoints operations can be converted,
+// Convert returns an error, so that the caller selects some of them.
 func Convert(document []byte, o Options) ([]domain.Endpoint, []Skipped, error) {
 	d, err := open(document)
 	if err != nil {

@@ -49,7 +49,7 @@ type Bus interface {
 }
 
 // Hub delivers the events of runs to their readers. It is safe for concurrent use while Run runs. A
-// process has one.
+// process uses a single hub.
 type Hub struct {
 	logs    Logs
 	bus     Bus

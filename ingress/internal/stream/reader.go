@@ -164,7 +164,7 @@ func (r *Reader) Outlast() { r.lasts = true }
 // Next returns the events that it has not returned before. If there are none, it waits for events
 // until the given time, and then returns none. After the last event it returns io.EOF. If the log
 // ends before its run, Next returns the coded error with the reason. The events are valid until the
-// next call. The error is that of ctx if ctx ends, and ErrDrained if the hub drains.
+// next call. If ctx ends, Next returns the error of ctx. If the hub drains, it returns ErrDrained.
 func (r *Reader) Next(ctx context.Context, until time.Time) ([]domain.Event, error) {
 	if events := r.ready; len(events) > 0 {
 		r.ready = nil

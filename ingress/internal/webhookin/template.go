@@ -69,8 +69,8 @@ type piece struct {
 func (p *piece) isText() bool { return p.name == "" && p.path == nil }
 
 // parseTemplate parses a template, which is text with placeholders such as {{path}}. An empty text
-// has no pieces. White space around the path is ignored. The error is for the person who configures
-// the hook.
+// has no pieces. White space around the path is ignored. The error is shown to the person who
+// configures the hook.
 func parseTemplate(text string) ([]piece, error) {
 	var out []piece
 	placeholders := 0

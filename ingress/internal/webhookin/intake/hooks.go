@@ -46,7 +46,7 @@ func (h *Hook) Caller() domain.Caller {
 
 // Hooks caches hooks, and ids that have no hook. The number of concurrent reads is limited. Unknown
 // ids have a separate limit, so that a flood of random ids delays only reads of unknown ids. It is
-// safe for concurrent use. One is created for each process.
+// safe for concurrent use. A process uses a single cache.
 type Hooks struct {
 	// Reads a hook from the database; the error is not_found if there is none.
 	read         func(ctx context.Context, id string) (hookdb.ReceivingHook, error)

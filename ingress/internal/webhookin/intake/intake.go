@@ -184,8 +184,8 @@ func (i *Intake) deliverOnce(ctx context.Context, d queuedb.NewDelivery) (queued
 }
 
 // decide returns the record of a delivery with its outcome: answered, filtered, refused, or
-// accepted with a run. It inserts nothing. It reads the budget. The error is one of the database or
-// of the hook's settings.
+// accepted with a run. It inserts nothing. It reads the budget. It returns errors of the database
+// and of the hook's settings.
 func (i *Intake) decide(ctx context.Context, hook *Hook, e *webhookin.Event, of Delivered) (queuedb.NewDelivery, error) {
 	// A ping keeps the initial status, answered. For any other delivery, the rules change the
 	// status.
