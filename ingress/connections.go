@@ -27,7 +27,8 @@ const (
 
 // addressLimit is a listener that limits the open connections of each client address, including
 // idle connections, streams and WebSockets. Connections of trusted proxies are exempt, because they
-// carry the requests of many clients. It is safe for concurrent use, as net.Listener demands.
+// carry the requests of many clients. addressLimit is safe for concurrent use, as net.Listener
+// demands.
 type addressLimit struct {
 	net.Listener
 
@@ -112,8 +113,8 @@ func (l *addressLimit) leave(client string) {
 
 // refuse responds with 429 and closes the connection. Before it closes the connection, it reads
 // what the client has sent. Otherwise the unread bytes would reset the connection, and the client
-// might not receive the response. It does not block. The response is written by a goroutine that
-// ends within refusalTime.
+// might not receive the response. refuse does not block. The response is written by a goroutine
+// that ends within refusalTime.
 func (l *addressLimit) refuse(conn *net.TCPConn) {
 	select {
 	case l.answers <- struct{}{}:

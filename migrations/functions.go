@@ -60,8 +60,8 @@ type appliedFunction struct{ function, triggers string }
 // applyFunctions creates or replaces the functions that differ from those in the database, all of
 // them or none of them. It does nothing if the schema is newer than the newest version in this
 // release: binaries of a later release may be running and need their own functions. Concurrent
-// calls wait for each other, and for migrations, with the advisory lock of goose. It returns errors
-// of the database; isBusy recognizes the errors after which a retry may succeed.
+// calls wait for each other, and for migrations, with the advisory lock of goose. applyFunctions
+// returns errors of the database; isBusy recognizes the errors after which a retry may succeed.
 func applyFunctions(ctx context.Context, db *sql.DB, functions []functionFile, newest int64) (err error) {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {

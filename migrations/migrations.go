@@ -131,7 +131,7 @@ func refuseOldSchema(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// sleep waits for the duration d. If ctx ends earlier, it returns the context's cause. It is
+// sleep waits for the duration d. If ctx ends earlier, it returns the context's cause. sleep is
 // replaced in tests of persist.
 func sleep(ctx context.Context, d time.Duration) error {
 	select {

@@ -119,8 +119,8 @@ func (c *Client) group() {
 type group struct{ client *Client }
 
 // identity returns the headers that identify the caller. A key that begins with ak_ is an API key;
-// any other key is sent as a bearer token. It returns an error if the key is missing, or if a key
-// is set in demo mode.
+// any other key is sent as a bearer token. identity returns an error if the key is missing, or if a
+// key is set in demo mode.
 func identity(options Options) (map[string]string, error) {
 	header := map[string]string{"User-Agent": cmp.Or(options.UserAgent, "parley-sdk-go/"+Version)}
 	if options.Demo {

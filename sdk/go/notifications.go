@@ -55,7 +55,7 @@ func (n Notifications) RotateSecret(ctx context.Context, id string) (*Notificati
 	return act[NotificationEndpoint](ctx, n.group, Request{Method: http.MethodPost, Path: notificationsPath}, id, "rotate")
 }
 
-// Test sends a ping to an endpoint. GetMessage returns the outcome. It works even if the endpoint
+// Test sends a ping to an endpoint. GetMessage returns the outcome. Test works even if the endpoint
 // is disabled.
 func (n Notifications) Test(ctx context.Context, id string) (*NotificationMessage, error) {
 	return act[NotificationMessage](ctx, n.group, Request{Method: http.MethodPost, Path: notificationsPath}, id, "test")

@@ -65,7 +65,7 @@ func (c *Client) Get(ctx context.Context, path string, query url.Values, into an
 	return answer, answer.Into(into)
 }
 
-// Call sends a request with retries. An error response becomes a *APIError. It waits between
+// Call sends a request with retries. An error response becomes a *APIError. Call waits between
 // attempts; see Options. The error is an *APIError, ErrUnreachable, a *TextError, or the cause of
 // ctx. Responses of more than 64 MiB are an error, too.
 func (c *Client) Call(ctx context.Context, request Request) (*Response, error) {

@@ -78,8 +78,8 @@ func (r Runs) Timeline(ctx context.Context, id string) (*Timeline, error) {
 }
 
 // Wait waits until a run has finished or requires an action, and returns it. If ctx ends first, the
-// error is a *WaitError, and the run continues. It polls the service with requests that wait for up
-// to 55 seconds.
+// error is a *WaitError, and the run continues. Wait polls the service with requests that wait for
+// up to 55 seconds.
 func (r Runs) Wait(ctx context.Context, id string) (*Run, error) {
 	if id == "" {
 		return nil, errNoID

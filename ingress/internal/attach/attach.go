@@ -174,7 +174,7 @@ func (f *Files) check(ctx context.Context, org, name, declared string, stored bl
 }
 
 // fault is a problem of a file's content. Its text continues a sentence that begins with the name
-// of the request's field. It is returned only for content that the client can replace.
+// of the request's field. A fault is returned only for content that the client can replace.
 type fault string
 
 // Error returns the text of the fault. It contains neither the content nor a URL.

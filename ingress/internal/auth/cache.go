@@ -23,8 +23,8 @@ const (
 
 // cache caches credentials and similar values. It also caches that a value does not exist. One
 // query reads the missing entries for many requests, so the number of different credentials hardly
-// affects the cost. It is safe for concurrent use. The field group must be running; otherwise, get
-// waits until the context of the call ends.
+// affects the cost. A cache is safe for concurrent use. The field group must be running; otherwise,
+// get waits until the context of the call ends.
 type cache[K comparable, V any] struct {
 	now    func() time.Time
 	absent time.Duration // how long absence is cached

@@ -41,7 +41,7 @@ type Passwords struct {
 }
 
 // NewPasswords returns Passwords that compute as many hashes at a time as there are slots. If slots
-// is 0, it uses one slot per core. It computes no hash.
+// is 0, it uses one slot per core. NewPasswords computes no hash.
 func NewPasswords(slots int, cost argon2id.Params) *Passwords {
 	if slots < 1 {
 		slots = runtime.GOMAXPROCS(0)

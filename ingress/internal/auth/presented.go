@@ -36,7 +36,7 @@ const (
 
 // presented contains the unverified data with which a request identifies itself: at most one
 // credential, the name of an organization, and whether the request is in demo mode. The function
-// read creates it. It is never logged.
+// read creates it. A presented is never logged.
 type presented struct {
 	via   Via
 	token string
@@ -46,7 +46,7 @@ type presented struct {
 
 // read extracts the credentials of a request. It reads the session cookie only if cookies is set. A
 // malformed credential is an error and is never ignored. Errors have the codes invalid_request,
-// conflicting_credentials and unauthenticated. It accesses no database.
+// conflicting_credentials and unauthenticated. read accesses no database.
 func read(req *http.Request, cookies bool) (presented, error) {
 	var p presented
 

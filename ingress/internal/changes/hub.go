@@ -85,7 +85,7 @@ func (h *Hub) enter(w *Watcher) {
 }
 
 // leave removes a watcher. If it was the last watcher of its organization, leave ends the
-// subscription. It does nothing if the watcher was removed before.
+// subscription. leave does nothing if the watcher was removed before.
 func (h *Hub) leave(w *Watcher) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -18,8 +18,8 @@ const (
 // process.
 var ErrDrained = errors.New("the service is stopping")
 
-// Watcher receives notices of an organization's changes. Only one goroutine may use it. It is
-// created by Hub.Watch.
+// Watcher receives notices of an organization's changes. Only one goroutine may use it. A Watcher
+// is created by Hub.Watch.
 type Watcher struct {
 	hub *Hub
 	org string
@@ -93,7 +93,7 @@ func (w *Watcher) take(now, until time.Time) (due []domain.ChangeKind, wait time
 }
 
 // listens checks the subscription. While it is not confirmed, or the connection is lost, listens
-// marks all kinds every retryPace, because changes may have been missed. It does not wake the
+// marks all kinds every retryPace, because changes may have been missed. listens does not wake the
 // watcher, because callers call Next every few seconds anyway. now is the current time.
 func (w *Watcher) listens(ctx context.Context, now time.Time) {
 	if now.Before(w.lookAt) {

@@ -41,8 +41,8 @@ type Attacher interface {
 }
 
 // WithAttachments makes the Submitter accept attachments, which a stores. maxBytes is the maximum
-// total size of an organization's files; 0 means no limit. It must be called before the first
-// request.
+// total size of an organization's files; 0 means no limit. WithAttachments must be called before
+// the first request.
 func (r *Submitter) WithAttachments(a Attacher, maxBytes int64) *Submitter {
 	r.attacher, r.maxFileBytes = a, maxBytes
 	return r

@@ -91,7 +91,7 @@ func New(cfg Config, st *store.Store, b *bus.Bus, log zerolog.Logger) *Dispatche
 }
 
 // Run runs the background work of the dispatcher until ctx ends. Requests whose runs are being
-// accepted at that time still get their results. It is called once.
+// accepted at that time still get their results. Run is called once.
 func (d *Dispatcher) Run(ctx context.Context) error {
 	// Subscribe before any run is accepted, because workers send the replies for accepted runs to
 	// this inbox.

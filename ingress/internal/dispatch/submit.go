@@ -20,7 +20,7 @@ import (
 )
 
 // Submission is a validated request to run an agent or template, from any endpoint. A handler
-// creates it, and it is used for one request. It is not safe for concurrent use.
+// creates it, and it is used for one request. A Submission is not safe for concurrent use.
 type Submission struct {
 	Endpoint     contract.Endpoint
 	Lane         domain.Lane

@@ -166,9 +166,9 @@ func (g *Guide) Search(query string) []Result {
 }
 
 // score returns how well a section matches the words, as a number. A better match has a higher
-// number. It returns 0 if the section lacks one of the words. The words are in lower case. A word
-// counts if it is in the title, the heading or the text. Bonuses for titles and headings exceed
-// anything that the text can contribute.
+// number. The result is 0 if the section lacks one of the words. The words are in lower case. A
+// word counts if it is in the title, the heading or the text. Bonuses for titles and headings
+// exceed anything that the text can contribute.
 func (s *section) score(words []string) int {
 	title, heading := strings.ToLower(s.page.Title), strings.ToLower(s.heading.Text)
 	total, inTitle, inHeading, inEither := 0, 0, 0, 0
@@ -235,9 +235,9 @@ func isWordByte(b byte) bool {
 }
 
 // excerpt returns the text around the first occurrence of the query's first word. If the text does
-// not contain this word, excerpt returns the beginning of the text. It has at most maxExcerpt
-// characters, begins and ends at a space, and marks omitted text with an ellipsis. words must not
-// be empty.
+// not contain this word, excerpt returns the beginning of the text. The result has at most
+// maxExcerpt characters, begins and ends at a space, and marks omitted text with an ellipsis. words
+// must not be empty.
 func (s *section) excerpt(words []string) string {
 	from := max(strings.Index(s.lower, words[0]), 0)
 	if from > len(s.text) { // in lower case, some letters have a different number of bytes

@@ -22,8 +22,8 @@ const (
 )
 
 // Wrong is the type of a function that records an invalid field of a request. The first argument is
-// the path of the field, such as "messages[2].content". It may be called several times; one
-// response contains all recorded errors.
+// the path of the field, such as "messages[2].content". The function may be called several times;
+// one response contains all recorded errors.
 type Wrong func(field, code, message string, args ...any)
 
 // Content is the content of a message. It is either a text or a list of parts. Parts is nil for a

@@ -19,8 +19,8 @@ import (
 //	response.completed | response.incomplete | response.failed, error | error
 //
 // Items keep the order in which they were sent, also in the final response. The protocol cannot
-// retract text that was sent: see [stream.SentText]. It is used by one goroutine. Errors of write
-// are kept in err, and Append returns them.
+// retract text that was sent: see [stream.SentText]. A ResponseStream is used by one goroutine.
+// Errors of write are kept in err, and Append returns them.
 type ResponseStream struct {
 	runID string
 	// Fields of the request that the response repeats.

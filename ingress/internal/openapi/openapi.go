@@ -76,7 +76,7 @@ func addHead(operations object) object {
 }
 
 // Document returns the OpenAPI document as JSON, in source order. Callers must not modify the
-// bytes. It has the HEAD operations.
+// bytes. The document has the HEAD operations.
 func Document() []byte { return read().document }
 
 // Version returns the version of the service, from the document's info. It is the version of the

@@ -281,8 +281,8 @@ func resolve(root, o object) object {
 	return root.At(strings.Split(path, "/")...)
 }
 
-// indented returns a value as indented JSON. The order of its members is kept. It returns "" for a
-// value that has no JSON form.
+// indented returns a value as indented JSON. The order of its members is kept. The result is "" for
+// a value that has no JSON form.
 func indented(value any) string {
 	var out bytes.Buffer
 	raw, err := yamldoc.JSON(value)

@@ -6,7 +6,7 @@ import (
 )
 
 // Type describes the values of a schema in a few words, such as "list of Agent" or "text, 1 to 120
-// characters". The name of a schema is a Span with a link to that schema. It is shown after the
+// characters". The name of a schema is a Span with a link to that schema. A Type is shown after the
 // name of a field.
 type Type []Span
 

@@ -54,8 +54,8 @@ type Problem struct {
 	Message string // predicate of a sentence whose subject is the field's name
 }
 
-// Invalid is the error for an invalid import request. No operation is imported. It is the only type
-// of error that Convert returns.
+// Invalid is the error for an invalid import request. No operation is imported. Invalid is the only
+// type of error that Convert returns.
 type Invalid struct{ Problems []Problem } //nolint:errname // the name says what is wrong with the request
 
 // Error returns the texts of all problems. It is for logs; clients get the list.
@@ -104,8 +104,8 @@ func Convert(document []byte, o Options) ([]domain.Endpoint, []Skipped, error) {
 	return d.convert(operations, base)
 }
 
-// skip is the error for an operation that cannot be converted. Its text is the reason. It is a
-// string, so errors of this type can be constants and be compared.
+// skip is the error for an operation that cannot be converted. Its text is the reason. The type
+// skip is a string, so errors of this type can be constants and be compared.
 type skip string
 
 // Error returns the reason.

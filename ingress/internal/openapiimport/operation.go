@@ -42,8 +42,8 @@ func (o operation) label() string {
 const maxLabel = 200
 
 // operations returns all operations of the document. Their names depend on the whole document and
-// not on the selection. They are sorted by path and, within a path, by verbs. A path item that
-// cannot be read becomes one broken operation with the method "*".
+// not on the selection. The operations are sorted by path and, within a path, by verbs. A path item
+// that cannot be read becomes one broken operation with the method "*".
 func (d *document) operations() []operation {
 	paths, _ := d.root["paths"].(map[string]any)
 	var all []operation

@@ -31,7 +31,7 @@ func baseFor(text string) (*base, error) {
 }
 
 // errNoServer is the error for a document whose server URL is relative. The caller must provide a
-// server URL, because a relative one cannot be called. It ends the whole import, since all
+// server URL, because a relative one cannot be called. The error ends the whole import, since all
 // operations usually have the same server.
 var errNoServer = invalid("serverUrl", CodeRequired, "is required, because the document names no host")
 

@@ -18,8 +18,8 @@ const (
 )
 
 // demoTier counts requests in the database and caches refusals. A refusal is valid until the
-// client's oldest counted request is older than the window. It is safe for concurrent use. Requests
-// of a client that ignores a refusal therefore need no queries.
+// client's oldest counted request is older than the window. demoTier is safe for concurrent use.
+// Requests of a client that ignores a refusal therefore need no queries.
 type demoTier struct {
 	counter Counter
 	limit   int

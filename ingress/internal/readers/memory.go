@@ -9,8 +9,8 @@ const (
 )
 
 // memory remembers values by key for rememberFor. When it is full, it forgets the values of the
-// organization with the most values, so that no organization can displace the values of others. It
-// is not safe for concurrent use. The zero value is empty.
+// organization with the most values, so that no organization can displace the values of others. A
+// memory is not safe for concurrent use. The zero value is empty.
 type memory[V any] struct {
 	// Values by key; the newest value of a key is last.
 	values map[string][]remembered[V]
@@ -52,8 +52,8 @@ func (m *memory[V]) add(org, key string, value V) {
 	m.size++
 }
 
-// largest returns the organization with the largest number in sizes. All numbers are positive. It
-// returns "" and 0 for an empty map.
+// largest returns the organization with the largest number in sizes. All numbers are positive. For
+// an empty map, the results are "" and 0.
 func largest(sizes map[string]int) (org string, size int) {
 	for other, n := range sizes {
 		if n > size {

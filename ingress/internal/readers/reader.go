@@ -58,8 +58,8 @@ type Events interface {
 	Next(ctx context.Context, until time.Time) ([]domain.Event, error)
 }
 
-// Reader is one request that waits for a run or reads its events. The caller must call End when
-// the response has ended. Only one goroutine may use a Reader. It is created by Begin or Resume.
+// Reader is one request that waits for a run or reads its events. The caller must call End when the
+// response has ended. Only one goroutine may use a Reader. A Reader is created by Begin or Resume.
 type Reader struct {
 	// The Watch that created it.
 	watch *Watch
@@ -112,7 +112,7 @@ func (r *Reader) Follow(events Events) *Reader {
 // Next returns the next events. Their text counts as shown at the next call of Next, because they
 // have been sent by then. The shown text of a cancelled run is stored before the client learns of
 // the cancellation. Otherwise the client's next message could start before the text is in the
-// history. It implements Events. Next returns errors of the source.
+// history. Next implements Events. Next returns errors of the source.
 func (r *Reader) Next(ctx context.Context, until time.Time) ([]domain.Event, error) {
 	r.sent()
 	if r.cancelled {

@@ -248,7 +248,8 @@ func (c *Conversation) said(e *effects, now time.Time, a *answer) {
 }
 
 // transcript sends the part of an answer's transcript that was not sent before. end is the byte
-// offset at which the part ends. It sends nothing if all text up to end was sent.
+// offset at which the part ends. The method transcript sends nothing if all text up to end was
+// sent.
 func (c *Conversation) transcript(e *effects, a *answer, end int) {
 	if fresh := a.spoken.emit(end); fresh != "" {
 		c.emit(e, "response.output_audio_transcript.delta", deltaEvent{a.partRef(), fresh})

@@ -11,7 +11,7 @@ import (
 )
 
 // Cut ends an answer whose event stream was lost although its run continues. The client gets the
-// status failed and can read the answer with GET /api/runs. It has no effect if the run was not
+// status failed and can read the answer with GET /api/runs. Cut has no effect if the run was not
 // accepted or if the text is already complete.
 func (c *Conversation) Cut(now time.Time, name string) Effects {
 	var e effects

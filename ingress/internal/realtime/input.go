@@ -196,8 +196,8 @@ func (in *input) rest(listening bool) int64 { return in.end - in.buffered(listen
 
 // insert adds the audio of items that the client has created to the input. After the items, it
 // repeats the uncommitted samples, so that the items can be committed without the user's current
-// speech. It returns the position of each item's audio, and the frames to send to the worker. The
-// caller has checked that there is memory for the samples.
+// speech. insert returns the position of each item's audio, and the frames to send to the worker.
+// The caller has checked that there is memory for the samples.
 func (in *input) insert(items []heldAudio, listening bool) (inserted []span, out []contract.VoiceAudio) {
 	low, end := in.buffered(listening), in.end
 	rest := in.frames(low, end)

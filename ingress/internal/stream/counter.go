@@ -2,8 +2,8 @@ package stream
 
 import "sync"
 
-// Counter counts open streams by name. Its zero value is ready for use. It is safe for concurrent
-// use. It counts the streams of this process only.
+// Counter counts open streams by name. Its zero value is ready for use. A Counter is safe for
+// concurrent use. It counts the streams of this process only.
 type Counter struct {
 	mu    sync.Mutex
 	taken map[string]int

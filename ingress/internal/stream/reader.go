@@ -326,8 +326,8 @@ func (r *Reader) gone(ctx context.Context) error {
 }
 
 // sleep waits for a message, for the next read of the log, or for the given time. Thousands of
-// goroutines wait in this function, so their stacks must be small here. It returns nil when there
-// is something to do, and also when the time is over.
+// goroutines wait in this function, so their stacks must be small here. sleep returns nil when
+// there is something to do, and also when the time is over.
 func (r *Reader) sleep(ctx context.Context, until time.Time) error {
 	if r.drained() { // this reader was opened after the hub was drained, so it will not be woken
 		return ErrDrained

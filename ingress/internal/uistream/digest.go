@@ -133,7 +133,7 @@ func (e *Encoder) begin(sessionID string) []any {
 
 // restart handles the start of another attempt. The log does not contain events of earlier
 // attempts. If the client has received such events, the encoder cannot determine which events are
-// new to the client. It returns pieces only if the stream ends.
+// new to the client. restart returns pieces only if the stream ends.
 func (e *Encoder) restart(at domain.EventID) []any {
 	if e.reader.Last.After(domain.StartedID) && (!at.After(e.reader.Last) || !e.reached) {
 		e.lost = true

@@ -52,7 +52,7 @@ func newReader(now time.Time) *reader {
 func (r *reader) pinged(context.Context, []byte) bool { return r.pings.take(time.Now()) }
 
 // read delivers messages until the connection ends or over is closed. The last message contains an
-// error, unless over was closed. It reads at most one message ahead.
+// error, unless over was closed. The method read reads at most one message ahead.
 func (r *reader) read(to chan<- clientMessage, over <-chan struct{}) {
 	for {
 		body, err := r.message()

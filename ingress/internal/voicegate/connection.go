@@ -118,7 +118,7 @@ func (c *connection) prepare() {
 }
 
 // step waits for one event and handles it. Only the owner calls it. Several events may be ready;
-// their order is then random. It may set c.outcome.
+// their order is then random. The method step may set c.outcome.
 func (c *connection) step(ctx context.Context) {
 	select {
 	case m := <-c.readable():

@@ -103,7 +103,7 @@ func endFor(err error) end {
 }
 
 // end records why the connection ends. Only the first call has an effect. The loop of serve ends
-// after the current event. It sends nothing itself.
+// after the current event. The method end sends nothing itself.
 func (c *connection) end(why end) {
 	if c.outcome == nil {
 		c.outcome = &why
@@ -187,8 +187,8 @@ func (c *connection) ping(ctx context.Context) {
 
 // watchPermit periodically checks whether the caller may still use the connection. It runs in a
 // goroutine of its own, because a check may be slow. The interval is between shortestLook and
-// times.permit. It does nothing if the admission has no such check. If the caller may no longer use
-// the connection, watchPermit closes c.revoked and returns.
+// times.permit. watchPermit does nothing if the admission has no such check. If the caller may no
+// longer use the connection, watchPermit closes c.revoked and returns.
 func (c *connection) watchPermit() {
 	if c.a.Holds == nil || c.a.Look == nil {
 		return

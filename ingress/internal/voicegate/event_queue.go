@@ -29,8 +29,8 @@ type sent struct {
 }
 
 // eventQueue is a bounded queue of events for the client. One goroutine writes the queue to the
-// socket. Its methods are safe for concurrent use, but write is called only once. Its size is
-// limited to maxQueue, plus the events of the last push.
+// socket. The methods of eventQueue are safe for concurrent use, but write is called only once. The
+// size of the queue is limited to maxQueue, plus the events of the last push.
 type eventQueue struct {
 	mu        sync.Mutex
 	queue     []realtime.Event
@@ -99,7 +99,7 @@ func (o *eventQueue) finish(words []realtime.Event, alone bool, how realtime.Clo
 }
 
 // takeWritten returns the audio that was written since the last call. The order is that of the
-// writes. It returns nil if there is none.
+// writes. takeWritten returns nil if there is none.
 func (o *eventQueue) takeWritten() []sent {
 	o.mu.Lock()
 	defer o.mu.Unlock()

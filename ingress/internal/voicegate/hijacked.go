@@ -23,8 +23,8 @@ const (
 
 // hijacked is a response that keeps a reference to its connection after Hijack. The gate needs the
 // reference to close the connection immediately: the WebSocket library first performs a handshake
-// with the client, which may be slow, and net/http has removed the connection's deadlines. It is
-// used for one request.
+// with the client, which may be slow, and net/http has removed the connection's deadlines. A
+// hijacked response belongs to one request.
 type hijacked struct {
 	http.ResponseWriter
 

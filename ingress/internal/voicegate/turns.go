@@ -86,8 +86,8 @@ func (t *turns) begin(turn realtime.Turn) {
 	t.add(func(ctx context.Context) { t.start(ctx, turn) })
 }
 
-// end queues a job that ends a turn. The job runs after the one that starts the turn's run. Its
-// errors are only logged, because the client can do nothing about them.
+// end queues a job that ends a turn. The job runs after the one that starts the turn's run. Errors
+// of the queued job are only logged, because the client can do nothing about them.
 func (t *turns) end(ended realtime.Ended) {
 	t.add(func(ctx context.Context) { t.finalize(ctx, ended) })
 }
@@ -126,8 +126,8 @@ func (t *turns) next() (job func(context.Context), closed bool) {
 }
 
 // work performs jobs until the queue is closed and empty. It then stops following runs. It is
-// called once. ctx is the context of the jobs; after its end, jobs fail quickly. It returns when no
-// goroutine of the queue is left.
+// called once. ctx is the context of the jobs; after its end, jobs fail quickly. work returns when
+// no goroutine of the queue is left.
 func (t *turns) work(ctx context.Context) {
 	defer t.followers.Wait()
 	defer func() {

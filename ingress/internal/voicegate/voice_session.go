@@ -63,14 +63,14 @@ type step struct {
 }
 
 // newVoiceSession returns a session that is not open. The caller must call open before it sends
-// anything. Its name is random, so no other connection can take it over.
+// anything. The name of the session is random, so no other connection can take it over.
 func newVoiceSession(sessions Sessions, signer Signer, org string) *voiceSession {
 	return &voiceSession{sessions: sessions, signer: signer, org: org, name: rand.Text(), opened: make(chan openResult, 1)}
 }
 
 // open starts to open a session with the state in from. Audio and commands that are sent afterwards
 // follow this state. within is the timeout of the attempt. Only one attempt may be in progress. The
-// result arrives on the channel opened, and the owner passes it to up or failed. It returns an
+// result arrives on the channel opened, and the owner passes it to up or failed. open returns an
 // error if the state has no JSON form.
 func (l *voiceSession) open(ctx context.Context, from realtime.Resumption, within time.Duration) error {
 	from.Open.Line, from.Open.OrganizationID = l.name, l.org

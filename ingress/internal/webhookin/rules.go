@@ -7,7 +7,7 @@ import (
 )
 
 // Rules are the filter, the message template and the coalescing key of a hook. They are safe for
-// concurrent use. NewRules creates them for each hook that is read. They are not changed
+// concurrent use. NewRules creates them for each hook that is read. The rules are not changed
 // afterwards.
 type Rules struct {
 	// Template of the message, in parsed form.
@@ -96,7 +96,7 @@ type Outcome struct {
 }
 
 // Apply applies the rules to a delivery. If the delivery fails the filter, the other fields of the
-// outcome are empty. It does not change e.
+// outcome are empty. Apply does not change e.
 func (r *Rules) Apply(e *Event) Outcome {
 	f := r.fill(e)
 	for i := range r.filter {

@@ -142,8 +142,8 @@ func inPath(r rune) bool {
 // wholePayload is the index that stands for the payload as a whole.
 const wholePayload = -1
 
-// placeholderValues contains the values of a delivery. Each value is decoded at most once. It is
-// used for one delivery by one goroutine.
+// placeholderValues contains the values of a delivery. Each value is decoded at most once. The
+// value is used for one delivery by one goroutine.
 type placeholderValues struct {
 	event, deliveryID string
 	payload           Payload
@@ -322,8 +322,8 @@ func (f *placeholderValues) key(pieces []piece) (key string, whole bool) {
 	return out.String(), out.Len() > 0
 }
 
-// inKey returns the text of a placeholder in a key. A large value is replaced by its hash. It is ""
-// if the value is missing.
+// inKey returns the text of a placeholder in a key. A large value is replaced by its hash. The
+// result is "" if the value is missing.
 func (f *placeholderValues) inKey(p *piece) string {
 	if text, is := f.named(p); is {
 		return text
@@ -341,7 +341,7 @@ func (f *placeholderValues) inKey(p *piece) string {
 }
 
 // writer writes a message of limited length. If the message is truncated, the writer marks the end.
-// Its user sets left once and then adds the pieces in order.
+// The user of a writer sets the field left once, and then adds the pieces in order.
 type writer struct {
 	buf  strings.Builder
 	left int // number of bytes that may still be written, plus one to detect a message that fits exactly
@@ -376,7 +376,7 @@ func (w *writer) value(s string) {
 	w.end(Opening, s, Closing)
 }
 
-// end writes the beginning of a piece that does not fit. Later pieces are ignored. It writes an
+// end writes the beginning of a piece that does not fit. Later pieces are ignored. end writes an
 // ellipsis if nothing else fits, and nothing if not even that fits.
 func (w *writer) end(opening, s, closing string) {
 	if room := w.left - 1 - len(opening) - len(more) - len(closing); room >= 0 {

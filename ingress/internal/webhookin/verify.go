@@ -53,7 +53,7 @@ const (
 )
 
 // Verify checks that a delivery was signed with one of the secrets, given its headers and its
-// unmodified body. now is the current time. It returns nil or one of the errors above.
+// unmodified body. now is the current time. Verify returns nil or one of the errors above.
 // signatureHeader is the header that a hook of the sources hmac and token defines. The error may be
 // wrapped. Secrets that cannot be decoded match no signature. Verify does not detect repeated
 // deliveries; the caller compares their ids.

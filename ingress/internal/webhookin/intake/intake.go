@@ -161,7 +161,7 @@ func (i *Intake) deliver(ctx context.Context, d queuedb.NewDelivery) (queuedb.Ac
 }
 
 // withoutLog returns the outcome of a delivery without logging the delivery. For a repeated
-// delivery, the outcome contains the run of the first delivery. It only reads the log.
+// delivery, the outcome contains the run of the first delivery. withoutLog only reads the log.
 func (i *Intake) withoutLog(ctx context.Context, d queuedb.NewDelivery) (queuedb.AcceptedDelivery, error) {
 	seen, err := i.Log.Delivery(ctx, d.OrganizationID, d.HookID, d.ID)
 	if err != nil && apierr.CodeFor(err) != apierr.NotFound {
