@@ -102,6 +102,29 @@ func TestSamplesAfterAnswer(t *testing.T) {
 	p.seesNot("The agent found nothing")
 }
 
+// TestSamplesBesideOwnDocuments asks a suggested question in an organization that has only a document
+// of its own. The samples are offered below the answer, but not for a question that a person wrote.
+func TestSamplesBesideOwnDocuments(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	a.document(t, "hours.md", "# Hours\n\nThe office is open from nine to five.")
+	p := open(t).signIn(a)
+	p.visit("/dashboard/templates/tpl_support")
+	p.is("button", "How long is the guarantee?")
+	p.isNot("region", "Sample documents")
+	p.fill("Message", "How deep is the harbour?")
+	p.click("button", "Send")
+	p.is("link", "Run details")
+	p.isNot("region", "Sample documents")
+	p.click("button", "New session")
+	p.click("button", "How long is the guarantee?")
+	offer := p.in("region", "Sample documents")
+	offer.sees("This suggested question is about the sample documents, which are missing.")
+	offer.click("button", "Add the sample documents")
+	p.click("button", "Ask again")
+	p.sees("Every lamp has a guarantee of 3 years")
+}
+
 // TestSamplesForMembers opens the pages as a member, who may not add documents and gets no offer.
 func TestSamplesForMembers(t *testing.T) {
 	t.Parallel()

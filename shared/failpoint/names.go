@@ -11,7 +11,7 @@ const (
 	AcceptAfter Point = "accept.after"
 	// PublishJobAfter is in any process that publishes job messages: the message is sent but not
 	// acknowledged.
-	PublishJobAfter Point = "ring.after"
+	PublishJobAfter Point = "publishjob.after"
 	// ClaimBefore is in an agent worker: it has received a job message but has not claimed the run.
 	ClaimBefore Point = "claim.before"
 	// ClaimAfter is in an agent worker: it has claimed the run and not done anything else.

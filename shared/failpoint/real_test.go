@@ -10,7 +10,7 @@ import (
 )
 
 func TestWhatIsArmedIsRead(t *testing.T) {
-	points, err := parse("claim.after=kill,turn.before=stop@2,done.after=kill:100ms,ring.after=hold:/tmp/go,finish.after=delay:1s@3")
+	points, err := parse("claim.after=kill,turn.before=stop@2,done.after=kill:100ms,publishjob.after=hold:/tmp/go,finish.after=delay:1s@3")
 	if err != nil || len(points) != 5 {
 		t.Fatal(points, err)
 	}

@@ -293,7 +293,7 @@ func TestADeadlineWaitsForTheDecision(t *testing.T) {
 func TestOperationsDoNotDeadlock(t *testing.T) {
 	t.Parallel()
 	s, raw := openAt(t, testkit.Postgres(t)+"&deadlock_timeout=1h")
-	b := newBenchOn(t, s, raw, "ada@example.com")
+	b := newEnvOn(t, s, raw, "ada@example.com")
 	doing := make([]atomic.Int64, 8)
 	never := func() []int { // the kinds of operations that never succeeded
 		var things []int
@@ -335,7 +335,7 @@ func (b *testEnv) chaos(doing []atomic.Int64) {
 			wg.Go(func() {
 				for n := range 40 {
 					held := lease.Held{RunID: runID, OrganizationID: b.org, Fence: fence.Load()}
-					did, err := b.chaosStep((n+w*3)%8, held, n, &fence) //nolint:contextcheck // the bench has the test's
+					did, err := b.chaosStep((n+w*3)%8, held, n, &fence) //nolint:contextcheck // the testEnv has the test's
 					if err != nil {
 						b.Errorf("worker %d, thing %d: %v", w, n, err)
 					}

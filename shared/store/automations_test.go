@@ -41,7 +41,7 @@ func automationNames(of []domain.Automation) string {
 func TestAutomationsByName(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)
-	b, other := newBenchOn(t, s, raw, "ada@example.com"), newBenchOn(t, s, raw, "bob@example.com")
+	b, other := newEnvOn(t, s, raw, "ada@example.com"), newEnvOn(t, s, raw, "bob@example.com")
 	if got := b.automations("", 10); len(got) != 0 {
 		t.Errorf("an empty organization has %+v", got)
 	}

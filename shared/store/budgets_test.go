@@ -69,7 +69,7 @@ func TestReservationsNeverExceedABudget(t *testing.T) {
 		t.Cleanup(func() { _ = s.Close() })
 		stores = append(stores, s)
 	}
-	b := newBenchOn(t, stores[0], raw, "ada@example.com")
+	b := newEnvOn(t, stores[0], raw, "ada@example.com")
 	tokens := b.budget(domain.BudgetOrganization, "", domain.BudgetTokens, 1000)
 	cost := b.budget(domain.BudgetAgent, b.agent, domain.BudgetCost, 5000)
 	held := b.mustClaim(b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID).Held()
@@ -212,7 +212,7 @@ func TestHoldsOfLostAttemptsAreCharged(t *testing.T) {
 func TestABatchOfRunsIsAcceptedAsFarAsThereIsRoom(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)
-	b, other := newBenchOn(t, s, raw, "ada@example.com"), newBenchOn(t, s, raw, "bob@example.com")
+	b, other := newEnvOn(t, s, raw, "ada@example.com"), newEnvOn(t, s, raw, "bob@example.com")
 	budgetID := b.budget(domain.BudgetAgent, b.agent, domain.BudgetRuns, 3)
 	var rows []queuedb.NewRun
 	for range 5 {

@@ -129,7 +129,7 @@ func TestDefinersKeepOrganizationsApart(t *testing.T) {
 	s, raw := openRaw(t)
 	type library struct{ org, prefix, document, agent string }
 	newLibrary := func(name string) library {
-		b := newBenchOn(t, s, raw, name+"@example.com")
+		b := newEnvOn(t, s, raw, name+"@example.com")
 		chunk := chunkFor(0, "secret", name)
 		chunk.Vector = []float32{1, 0}
 		document := b.readyDocument(nil, chunk)

@@ -266,7 +266,7 @@ func TestBodiesAreKeptAndSealed(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
 	s, raw := openAt(t, dsn)
-	m := mailboxOn(newBenchOn(t, s, raw, "ada@example.com"))
+	m := mailboxOn(newEnvOn(t, s, raw, "ada@example.com"))
 	ctx := t.Context()
 	var rows []queuedb.NewDelivery
 	for n := range 6 { // more than one transaction writes
@@ -448,7 +448,7 @@ func TestDeliveriesWhoseCommitWasNotAnsweredAreFound(t *testing.T) {
 	by := &lostAnswerConnector{Connector: connector}
 	s := store.On(by, 4)
 	t.Cleanup(func() { _ = s.Close() })
-	m := mailboxOn(newBenchOn(t, s, testkit.SQL(t, dsn), "ada@example.com"))
+	m := mailboxOn(newEnvOn(t, s, testkit.SQL(t, dsn), "ada@example.com"))
 	collected := m.deliver(m.collected("first", "k", time.Hour, time.Hour))[0].Run.Run.ID
 	one, joins := m.delivery("one"), m.collected("joins", "k", time.Hour, time.Hour)
 	refused := m.delivery("refused")

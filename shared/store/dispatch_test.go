@@ -48,7 +48,7 @@ func newMeter(t *testing.T) *meter {
 	t.Helper()
 	dsn := testkit.Postgres(t)
 	s, raw := openAt(t, dsn)
-	return &meter{newBenchOn(t, s, raw, "ada@example.com"), dsn}
+	return &meter{newEnvOn(t, s, raw, "ada@example.com"), dsn}
 }
 
 // read returns the number of index entries of open_runs, including dead ones, that the database
@@ -114,7 +114,7 @@ func TestFreedSlotGoesToItsLane(t *testing.T) {
 func TestFreedSlotsGoToOtherOrganizations(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	other := newBenchOn(t, b.s, b.raw, "grace@example.com")
+	other := newEnvOn(t, b.s, b.raw, "grace@example.com")
 	const limit = 8
 	flood := b.accept(limit, b.many(40, b.automation)...)
 	if n := dispatched(flood); n != limit {
@@ -309,7 +309,7 @@ func TestTopUpFillsFreeSlots(t *testing.T) {
 func TestOverdueRunsOfOrganizationsEndInTurn(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	other := newBenchOn(t, b.s, b.raw, "grace@example.com")
+	other := newEnvOn(t, b.s, b.raw, "grace@example.com")
 	b.accept(wideWindow, b.many(600, b.automation)...)
 	victim := other.accept(wideWindow, other.automation())[0].Run.Run.ID
 	b.exec(`UPDATE open_runs SET deadline = now() - interval '1 second'`)

@@ -48,7 +48,7 @@ func TestALargeDocumentIsDeletedInBatches(t *testing.T) {
 	// boundStatements limits the statements by their rows. On a busy machine, a permitted statement
 	// may exceed the statement timeout.
 	s, raw := openAt(t, testkit.Postgres(t)+"&statement_timeout=120000")
-	b := newBenchOn(t, s, raw, "ada@example.com")
+	b := newEnvOn(t, s, raw, "ada@example.com")
 	b.boundStatements()
 	b.readyDocument(nil, chunkFor(0, "kept", "shared"))
 	doc := b.largeDocument()

@@ -185,7 +185,7 @@ func TestGivingDocuments(t *testing.T) {
 	r := newStoredEnv(t)
 	ctx := t.Context()
 	one, two, queued := r.ready("1"), r.ready("2"), r.document([]byte("queued")).ID
-	theirs := newBenchOn(t, r.s, r.testEnv.raw, "bob@example.com")
+	theirs := newEnvOn(t, r.s, r.testEnv.raw, "bob@example.com")
 	foreign := theirs.document([]byte("theirs")).ID
 	theirs.process(foreign)
 	held := r.claimedRun()

@@ -428,7 +428,7 @@ func TestListingDocuments(t *testing.T) {
 		ids = append(ids, b.add(knowledgedb.NewDocument{Name: name, Content: new(b.upload([]byte{byte(n)}))})[0].Document.ID)
 	}
 	b.fail(ids[0])
-	newBenchOn(t, b.s, b.raw, "bob@example.com").document([]byte("theirs"))
+	newEnvOn(t, b.s, b.raw, "bob@example.com").document([]byte("theirs"))
 	for _, c := range []struct {
 		filter knowledgedb.DocumentFilter
 		after  string

@@ -261,7 +261,7 @@ func TestTheSameCallTwiceConcurrently(t *testing.T) {
 func TestFilesOfOrganizationsNeverMeet(t *testing.T) {
 	t.Parallel()
 	a := newTestEnv(t)
-	b := newBenchOn(t, a.s, a.raw, "bob@example.com")
+	b := newEnvOn(t, a.s, a.raw, "bob@example.com")
 	heldByA, heldByB := a.inSession("s"), b.inSession("s")
 	ofA, ofB := a.make(heldByA.Held(), "c", made("x", "same"))[0], b.make(heldByB.Held(), "c", made("x", "same"))[0]
 	_, _, err := b.s.Blobs.OpenFile(t.Context(), b.org, ofA.ID)
@@ -289,7 +289,7 @@ func TestAnOrganizationsFilesAreBounded(t *testing.T) {
 	t.Parallel()
 	const row = 4096
 	a := newTestEnv(t)
-	b := newBenchOn(t, a.s, a.raw, "bob@example.com")
+	b := newEnvOn(t, a.s, a.raw, "bob@example.com")
 	held := a.claimedRun()
 	keep := func(maximum int64, call string, files ...blobdb.NewFile) func() (bool, error) {
 		return func() (bool, error) {

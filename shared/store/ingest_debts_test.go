@@ -15,7 +15,7 @@ func TestClaimsGoByDebts(t *testing.T) {
 	names := map[string]string{}
 	debts := map[string]int64{}
 	for n, name := range []string{"much", "little", "none"} {
-		other := newBenchOn(t, b.s, b.raw, name+"@example.com")
+		other := newEnvOn(t, b.s, b.raw, name+"@example.com")
 		for _, bytes := range []int{knowledgedb.ShortDocument, knowledgedb.ShortDocument + 1} {
 			doc := other.document([]byte(name + strconv.Itoa(bytes))).ID
 			names[doc] = name + map[bool]string{true: " short"}[bytes == knowledgedb.ShortDocument]

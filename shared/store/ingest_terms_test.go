@@ -40,7 +40,7 @@ func TestWordsThatAreNotCounted(t *testing.T) {
 	if got := fmt.Sprint(all, counts, err); got != "3 map[lamp:3 wick's:1 zylinder:1] <nil>" {
 		t.Errorf("words: %s", got)
 	}
-	other := newBenchOn(t, b.s, b.raw, "bob@example.com")
+	other := newEnvOn(t, b.s, b.raw, "bob@example.com")
 	other.s.Knowledge.LimitCountedTerms(3)
 	other.readyDocument(nil, chunkFor(0, "a", "b", "c", "theirs"))
 	b.document([]byte("unread"))

@@ -69,7 +69,7 @@ const longAgo = `'-infinity'::timestamptz`
 func TestWaitingDoesNotFailDocuments(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	other := newBenchOn(t, b.s, b.raw, "bob@example.com")
+	other := newEnvOn(t, b.s, b.raw, "bob@example.com")
 	ended := func(what string, want int) {
 		t.Helper()
 		if orgs, err := b.s.Knowledge.EndDocuments(t.Context(), 10); err != nil || len(orgs) != want {
@@ -313,8 +313,8 @@ func (b *testEnv) wantOneEnd(doc, published string, two *attempt, first, second 
 func TestClaimsAreFair(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	other := newBenchOn(t, b.s, b.raw, "bob@example.com")
-	third := newBenchOn(t, b.s, b.raw, "eve@example.com")
+	other := newEnvOn(t, b.s, b.raw, "bob@example.com")
+	third := newEnvOn(t, b.s, b.raw, "eve@example.com")
 	names := map[string]string{}
 	name := func(of *testEnv, letter string, documents int) {
 		for i := range documents {
@@ -388,7 +388,7 @@ func TestClaimsPassOrganizations(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	b.serverStarted(longAgo)
-	other := newBenchOn(t, b.s, b.raw, "bob@example.com")
+	other := newEnvOn(t, b.s, b.raw, "bob@example.com")
 	b.document([]byte("waits"))
 	b.document([]byte("lost"))
 	b.claimDocument()
@@ -414,7 +414,7 @@ func TestClaimsPassOrganizations(t *testing.T) {
 func TestNoDocumentsAreSkippedForever(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	other := newBenchOn(t, b.s, b.raw, "bob@example.com")
+	other := newEnvOn(t, b.s, b.raw, "bob@example.com")
 	b.document([]byte("small"))
 	large := other.document([]byte("large")).ID
 	b.exec(`UPDATE documents SET bytes = 20 * 1048576 WHERE id = $1`, large)
@@ -538,7 +538,7 @@ func TestFinishingWaitsForOthers(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
 	s, raw := openAt(t, dsn+"&lock_timeout=100")
-	b := newBenchOn(t, s, raw, "ada@example.com")
+	b := newEnvOn(t, s, raw, "ada@example.com")
 	b.readyDocument(nil, chunkFor(0, "word"))
 	doc := b.document([]byte("1")).ID
 	held := b.claimDocument()

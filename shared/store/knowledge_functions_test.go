@@ -42,7 +42,7 @@ type shared struct {
 func newShared(t *testing.T) shared {
 	t.Helper()
 	s, raw := openRaw(t)
-	x := shared{own: newBenchOn(t, s, raw, "ada@example.com"), other: newBenchOn(t, s, raw, "bob@example.com")}
+	x := shared{own: newEnvOn(t, s, raw, "ada@example.com"), other: newEnvOn(t, s, raw, "bob@example.com")}
 	enter := func(b *testEnv, whose string) (string, string) {
 		chunk, misfit := chunkFor(0, "secret", whose), chunkFor(1, "secret", "misfit", whose)
 		chunk.Vector, misfit.Vector = []float32{1, 0}, []float32{1, 0}
@@ -101,7 +101,7 @@ func TestSearchFunctionsLookAtOneOrganization(t *testing.T) {
 func TestOtherOrganizationsWordsDoNotCount(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)
-	b, other := newBenchOn(t, s, raw, "ada@example.com"), newBenchOn(t, s, raw, "bob@example.com")
+	b, other := newEnvOn(t, s, raw, "ada@example.com"), newEnvOn(t, s, raw, "bob@example.com")
 	b.readyDocument(nil, chunkFor(0, "zylinder", "bolt"), chunkFor(1, "bolt", "nut"), chunkFor(2, "nut"))
 	scope := knowledgedb.SearchScope{OrganizationID: b.org}
 	search := func() [][]knowledgedb.Hit {

@@ -96,7 +96,7 @@ func TestSearchingManyChunksIsFast(t *testing.T) { //nolint:paralleltest // it m
 	if median, of := ours[len(ours)/2], plain[len(plain)/2]; documents == 1000 && median > 2*of {
 		t.Errorf("searching took %v, the plain query %v", median, of)
 	}
-	newBenchOn(t, b.s, b.raw, "bob@example.com").fill(documents, 2)
+	newEnvOn(t, b.s, b.raw, "bob@example.com").fill(documents, 2)
 	b.exec(`VACUUM ANALYZE`)
 	ours, plain = b.measure(questions)
 	t.Logf("beside an organization with as many: ours %s; plain %s", percentiles(ours), percentiles(plain))

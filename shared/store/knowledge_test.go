@@ -212,7 +212,7 @@ func TestScopesOfSearches(t *testing.T) {
 	vector := func(c knowledgedb.NewChunk) knowledgedb.NewChunk { c.Vector = []float32{1, 0}; return c }
 	one := b.readyDocument(map[string]string{"lang": "en", "year": "2026"}, vector(chunkFor(0, "one", "word")))
 	two := b.readyDocument(map[string]string{"lang": "de"}, vector(chunkFor(0, "two", "word")))
-	other := newBenchOn(t, b.s, b.raw, "bob@example.com")
+	other := newEnvOn(t, b.s, b.raw, "bob@example.com")
 	foreign := other.readyDocument(map[string]string{"lang": "en"}, vector(chunkFor(0, "foreign", "word")))
 	b.document([]byte("unread"))
 	held := b.claimDocument()
@@ -253,7 +253,7 @@ func TestSearchesKeepOrganizationsApart(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
 	s, raw := openAt(t, dsn)
-	b, other := newBenchOn(t, s, raw, "ada@example.com"), newBenchOn(t, s, raw, "bob@example.com")
+	b, other := newEnvOn(t, s, raw, "ada@example.com"), newEnvOn(t, s, raw, "bob@example.com")
 	secret := chunkFor(0, "secret", "zylinder")
 	secret.Vector = []float32{1, 0}
 	b.readyDocument(nil, secret)

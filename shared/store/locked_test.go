@@ -27,7 +27,7 @@ import (
 func twoOrganizations(t *testing.T) (one, other *testEnv) {
 	t.Helper()
 	s, raw := openRaw(t)
-	return newBenchOn(t, s, raw, "ada@example.com"), newBenchOn(t, s, raw, "bob@example.com")
+	return newEnvOn(t, s, raw, "ada@example.com"), newEnvOn(t, s, raw, "bob@example.com")
 }
 
 func twoMailboxes(t *testing.T) (one, other *hookEnv) {
@@ -375,7 +375,7 @@ func TestAnExpiredKeyIsReplacedOnce(t *testing.T) {
 	dsn := testkit.Postgres(t)
 	s, raw := openAt(t, dsn)
 	second, _ := openAt(t, dsn)
-	b := newBenchOn(t, s, raw, "ada@example.com")
+	b := newEnvOn(t, s, raw, "ada@example.com")
 	rounds := 200
 	if testing.Short() {
 		rounds = 50

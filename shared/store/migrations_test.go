@@ -315,14 +315,14 @@ func TestFunctionsChangeUnderLoad(t *testing.T) {
 		}
 	}
 	const lives = 4
-	benches := make([]*testEnv, lives)
-	for n := range benches {
-		benches[n] = newBenchOn(t, s, raw, fmt.Sprintf("user%d@example.com", n))
+	envs := make([]*testEnv, lives)
+	for n := range envs {
+		envs[n] = newEnvOn(t, s, raw, fmt.Sprintf("user%d@example.com", n))
 	}
 	migrated := make(chan struct{})
 	var slowest [lives]time.Duration
 	var work sync.WaitGroup
-	for n, b := range benches {
+	for n, b := range envs {
 		work.Go(func() {
 			for last := false; !last && !t.Failed(); {
 				last = isClosed(migrated)

@@ -226,7 +226,7 @@ func TestUnansweredRunsFail(t *testing.T) {
 func TestParkedRunsAreLimited(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	other := newBenchOn(t, b.s, b.raw, "bob@example.com")
+	other := newEnvOn(t, b.s, b.raw, "bob@example.com")
 	other.queue(1, 5, 1, "parked")
 	b.queue(10, 10+executiondb.MaxParked-2, 1, "parked") // one less than the limit
 	first, second := b.claimedRun(), b.claimedRun()

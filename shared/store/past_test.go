@@ -110,7 +110,7 @@ func exactly(percent int, took []int64) int64 {
 func TestRemovedRunsStayCounted(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)
-	b, other := newBenchOn(t, s, raw, "ada@example.com"), newBenchOn(t, s, raw, "bob@example.com")
+	b, other := newEnvOn(t, s, raw, "ada@example.com"), newEnvOn(t, s, raw, "bob@example.com")
 	now := time.Now().UTC()
 	mine, theirs := latencies(3000, 1), latencies(2000, 2)
 	b.insertExpired("ag_a", now, 30, mine)
@@ -217,7 +217,7 @@ func TestRemovingConcurrently(t *testing.T) {
 func TestAutomationsWhoseRunsWereRemoved(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)
-	b, other := newBenchOn(t, s, raw, "ada@example.com"), newBenchOn(t, s, raw, "bob@example.com")
+	b, other := newEnvOn(t, s, raw, "ada@example.com"), newEnvOn(t, s, raw, "bob@example.com")
 	ended := func(automation, trigger, session string) string {
 		c := b.mustClaim(b.automationRun(automation, trigger, session))
 		b.finish(c, "answer")

@@ -126,7 +126,7 @@ func wantService(t *testing.T, dsn, refused string) {
 	if who := texts(t, s.SQL(), `SELECT current_user`); len(who) != 1 || who[0] != "parley_app" {
 		t.Errorf("acting as %v", who)
 	}
-	newBenchOn(t, s, nil, strings.ToLower(rand.Text())+"@example.com")
+	newEnvOn(t, s, nil, strings.ToLower(rand.Text())+"@example.com")
 }
 
 func TestOnlyTheOwnersConnectionsAreUnbound(t *testing.T) {

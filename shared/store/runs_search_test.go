@@ -52,7 +52,7 @@ func (b *testEnv) finds(f rundb.RunFilter, limit int) []string {
 func TestRunsAreFoundByTheirWords(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)
-	b, other := newBenchOn(t, s, raw, "ada@example.com"), newBenchOn(t, s, raw, "bob@example.com")
+	b, other := newEnvOn(t, s, raw, "ada@example.com"), newEnvOn(t, s, raw, "bob@example.com")
 	lamp := b.answeredRun("How long is the warranty of the lamps?", "Two years, see *page 4*.")
 	cafe := b.answeredRun("Wo ist das Café \u201eLampe\u201c?", `C:\lamp "quoted" it's `+"\x01")
 	lost := other.answeredRun("warranty", "lamp")

@@ -36,11 +36,11 @@ const wideWindow = 1000
 func newTestEnv(t *testing.T) *testEnv {
 	t.Helper()
 	s, raw := openRaw(t)
-	return newBenchOn(t, s, raw, "ada@example.com")
+	return newEnvOn(t, s, raw, "ada@example.com")
 }
 
-// newBenchOn creates an organization with an agent in a database that may have other organizations.
-func newBenchOn(t *testing.T, s *store.Store, raw *sql.DB, email string) *testEnv {
+// newEnvOn creates an organization with an agent in a database that may have other organizations.
+func newEnvOn(t *testing.T, s *store.Store, raw *sql.DB, email string) *testEnv {
 	t.Helper()
 	account, _ := signUp(t, s, email)
 	agent, err := s.Agents.CreateAgent(t.Context(), account.Organization.ID, domain.Agent{
@@ -372,7 +372,7 @@ func TestRunsOfASessionGoOneAfterTheOther(t *testing.T) {
 func TestFenceKeepsATakenRunFromItsOldWorker(t *testing.T) {
 	t.Parallel()
 	s, raw := openAt(t, testkit.PostgresProcess(t).DSN()) // this server has just started
-	b := newBenchOn(t, s, raw, "ada@example.com")
+	b := newEnvOn(t, s, raw, "ada@example.com")
 	ctx := t.Context()
 	runID := b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID
 	old := b.mustClaim(runID)

@@ -18,7 +18,7 @@ func TestSealedContentsOpenOnlyAtTheirLocation(t *testing.T) {
 	dsn := testkit.Postgres(t)
 	s, raw := openAt(t, dsn)
 	s.Seals.SealContents(newSealer(t, oneKey))
-	b, other := newBenchOn(t, s, raw, "ada@example.com"), newBenchOn(t, s, raw, "bob@example.com")
+	b, other := newEnvOn(t, s, raw, "ada@example.com"), newEnvOn(t, s, raw, "bob@example.com")
 	same := bytes.Repeat([]byte{7}, 2*piece) // two equal pieces
 	doc := b.document(same)
 	other.document(same)

@@ -76,7 +76,7 @@ func TestASourceIsKeptAsItWasRead(t *testing.T) {
 func TestSourcesOfOrganizationsNeverMeet(t *testing.T) {
 	t.Parallel()
 	a := newTestEnv(t)
-	b := newBenchOn(t, a.s, a.raw, "bob@example.com")
+	b := newEnvOn(t, a.s, a.raw, "bob@example.com")
 	heldByA := a.claimedRun()
 	id := a.keep(heldByA, domain.Source{Text: "x", URL: "https://example.com/a"})
 	_, err := b.s.Blobs.SourceByID(t.Context(), b.org, id)

@@ -31,8 +31,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// tenant is an organization that has one resource of every kind.
-type tenant struct {
+// organization is an organization that has one resource of every kind.
+type organization struct {
 	*testEnv
 	canary  string // text that occurs in every text of the organization
 	ended   string // finished run in session "s", with the key "k" and seq 1
@@ -50,10 +50,10 @@ type tenant struct {
 	notification string // notification about the finished run
 }
 
-func newOrganization(t *testing.T, s *store.Store, raw *sql.DB, name string) *tenant {
+func newOrganization(t *testing.T, s *store.Store, raw *sql.DB, name string) *organization {
 	t.Helper()
-	b := newBenchOn(t, s, raw, name+"@example.com")
-	o := &tenant{testEnv: b, canary: "canary-of-" + name}
+	b := newEnvOn(t, s, raw, name+"@example.com")
+	o := &organization{testEnv: b, canary: "canary-of-" + name}
 	ctx := t.Context()
 	if _, err := s.Agents.UpdateAgent(ctx, b.org, b.agent, 0, func(a *domain.Agent) error { a.Name, a.SystemPrompt = o.canary, o.canary; return nil }); err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ func newOrganization(t *testing.T, s *store.Store, raw *sql.DB, name string) *te
 
 // receive creates a hook, a delivery without a run, and a run that is coalescing the deliveries
 // with a coalescing key.
-func (o *tenant) receive() {
+func (o *organization) receive() {
 	o.Helper()
 	m := &hookEnv{testEnv: o.testEnv, key: o.key}
 	h := m.newHook()
@@ -110,18 +110,18 @@ func (o *tenant) receive() {
 }
 
 // deliveryAs returns a delivery to o's hook. The delivery claims to belong to the organization org.
-func (o *tenant) deliveryAs(org, name string) queuedb.NewDelivery {
+func (o *organization) deliveryAs(org, name string) queuedb.NewDelivery {
 	d := (&hookEnv{testEnv: o.testEnv, key: o.key, hook: domain.Hook{ID: o.hook}}).delivery(name)
 	d.OrganizationID, d.Run.OrganizationID = org, org
 	return d
 }
 
 // past returns the name of both the agent and the automation of o's removed runs.
-func (o *tenant) past() string { return "past-" + o.canary }
+func (o *organization) past() string { return "past-" + o.canary }
 
 // callTools creates a tool set, two effects and a source. One effect is ready, and the other waits
 // for a decision.
-func (o *tenant) callTools(waits queuedb.NewRun) {
+func (o *organization) callTools(waits queuedb.NewRun) {
 	o.Helper()
 	if ok, err := o.s.Executions.KeepToolSet(o.Context(), o.held, []byte(`["`+o.canary+`"]`)); err != nil || !ok {
 		o.Fatalf("tool set: %v, %v", ok, err)
@@ -140,7 +140,7 @@ func (o *tenant) callTools(waits queuedb.NewRun) {
 }
 
 // digest returns a hash of all rows of an organization, as a superuser reads them.
-func (o *tenant) digest() string {
+func (o *organization) digest() string {
 	o.Helper()
 	sum := sha256.New()
 	for _, table := range texts(o.T, o.raw, `SELECT p.polrelid::regclass::text FROM pg_policy p WHERE p.polname = 'tenant' ORDER BY 1`) {
@@ -157,14 +157,14 @@ func (o *tenant) digest() string {
 
 // traces returns the texts whose appearance in a result shows that it contains data of the
 // organization.
-func (o *tenant) traces() []string {
+func (o *organization) traces() []string {
 	return []string{o.canary, o.org, o.agent, o.ended, o.held.RunID, o.waiting, o.key, o.parked, o.source, o.file, o.doc, o.hook, o.endpoint, o.notification}
 }
 
 // probe requests data of one organization on behalf of another.
 type probe struct {
 	name string
-	ask  func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error)
+	ask  func(ctx context.Context, s *store.Store, org string, of *organization) (any, error)
 }
 
 // all dereferences the pointers in a result, because a printed pointer does not show the value that
@@ -180,86 +180,86 @@ func all[T any](list []*T, err error) (any, error) {
 }
 
 var probes = []probe{
-	{"Agent", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"Agent", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		return s.Agents.Agent(ctx, org, of.agent)
 	}},
-	{"Agents", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
+	{"Agents", func(ctx context.Context, s *store.Store, org string, _ *organization) (any, error) {
 		return s.Agents.Agents(ctx, org, "", "", 100)
 	}},
-	{"CallableAgents", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
+	{"CallableAgents", func(ctx context.Context, s *store.Store, org string, _ *organization) (any, error) {
 		return s.Agents.CallableAgents(ctx, org, domain.CallerSystem, 100)
 	}},
-	{"UpdateAgent", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"UpdateAgent", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		return s.Agents.UpdateAgent(ctx, org, of.agent, 0, func(a *domain.Agent) error { a.Description = "theirs"; return nil })
 	}},
-	{"DeleteAgent", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"DeleteAgent", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		return nil, s.Agents.DeleteAgent(ctx, org, of.agent)
 	}},
-	{"Config", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"Config", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		return s.Executions.Config(ctx, org, of.agent, 2)
 	}},
-	{"RunByID", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"RunByID", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		return s.Runs.RunByID(ctx, org, "", of.ended)
 	}},
-	{"ListRuns", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
+	{"ListRuns", func(ctx context.Context, s *store.Store, org string, _ *organization) (any, error) {
 		return s.Runs.ListRuns(ctx, org, rundb.RunFilter{}, 100)
 	}},
-	{"AwaitedRuns", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"AwaitedRuns", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		return s.Runs.AwaitedRuns(ctx, []rundb.RunRef{{OrganizationID: org, RunID: of.ended}, {OrganizationID: org, RunID: of.parked}})
 	}},
-	{"RunsByKey", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"RunsByKey", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		return all(s.Runs.RunsByKey(ctx, []rundb.KeyRef{{OrganizationID: org, Hash: contract.Hash(of.org, "k")}}))
 	}},
-	{"History", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"History", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		return s.Sessions.History(ctx, org, of.ref, 100, 100)
 	}},
-	{"Steps", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"Steps", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		return s.Executions.Steps(ctx, org, of.held.RunID)
 	}},
-	{"EventLogs", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"EventLogs", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		return all(s.Executions.EventLogs(ctx, []executiondb.EventLogRequest{{RunID: of.held.RunID, OrganizationID: org}, {RunID: of.ended, OrganizationID: org}}))
 	}},
-	{"ToolSet", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"ToolSet", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		return s.Executions.ToolSet(ctx, org, of.held.RunID)
 	}},
-	{"SourceByID", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"SourceByID", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		return s.Blobs.SourceByID(ctx, org, of.source)
 	}},
-	{"OpenFile", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"OpenFile", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		_, r, err := s.Blobs.OpenFile(ctx, org, of.file)
 		if err != nil {
 			return nil, err
 		}
 		return io.ReadAll(r)
 	}},
-	{"FileContents", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"FileContents", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		return s.Blobs.FileContents(ctx, org, []string{of.file})
 	}},
-	{"SessionFiles", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"SessionFiles", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		files, _, err := s.Blobs.SessionFiles(ctx, of.heldBy(org), "d")
 		return files, err
 	}},
-	{"DocumentByID", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"DocumentByID", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		return s.Knowledge.DocumentByID(ctx, org, of.doc)
 	}},
-	{"Documents", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
+	{"Documents", func(ctx context.Context, s *store.Store, org string, _ *organization) (any, error) {
 		return s.Knowledge.Documents(ctx, org, knowledgedb.DocumentFilter{}, "", 100)
 	}},
-	{"OpenDocument", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"OpenDocument", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		return original(ctx, s, org, of.doc)
 	}},
-	{"Sessions", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
+	{"Sessions", func(ctx context.Context, s *store.Store, org string, _ *organization) (any, error) {
 		return s.Sessions.Sessions(ctx, org, sessiondb.SessionFilter{}, 100)
 	}},
-	{"ReadSession", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"ReadSession", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		name := of.sessionName(org)
 		found, turns, err := readSession(ctx, s, name, 0, 100)
 		return []any{found, turns}, err
 	}},
-	{"EraseSession", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"EraseSession", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		return s.Sessions.EraseSession(ctx, of.sessionName(org))
 	}},
-	{"AddDocuments", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"AddDocuments", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		up, err := s.Blobs.Upload(ctx, org, strings.NewReader("document of "+of.canary), 1<<20)
 		if err != nil {
 			return nil, err
@@ -271,33 +271,33 @@ var probes = []probe{
 		}
 		return got, err
 	}},
-	{"ReplaceDocument", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"ReplaceDocument", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		return s.Knowledge.ReplaceDocument(ctx, org, of.doc, knowledgedb.NewDocument{Name: "theirs", URL: "https://example.com/"}, knowledgedb.DocumentLimits{})
 	}},
-	{"EditDocument", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"EditDocument", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		name := "theirs"
 		return s.Knowledge.EditDocument(ctx, org, of.doc, &name, nil)
 	}},
-	{"RetryDocument", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"RetryDocument", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		return s.Knowledge.RetryDocument(ctx, org, of.doc)
 	}},
-	{"GiveDocuments", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"GiveDocuments", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		given, _, err := s.Knowledge.GiveDocuments(ctx, of.heldBy(org), []string{of.doc})
 		return given, err
 	}},
-	{"DeleteDocument", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"DeleteDocument", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		return s.Knowledge.DeleteDocument(ctx, org, of.doc)
 	}},
-	{"Keys", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
+	{"Keys", func(ctx context.Context, s *store.Store, org string, _ *organization) (any, error) {
 		return s.Organizations.Keys(ctx, accountdb.KeyFilter{OrganizationID: org}, 100)
 	}},
-	{"RevokeKey", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"RevokeKey", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		return nil, s.Organizations.RevokeKey(ctx, accountdb.Actor{OrganizationID: org, Role: domain.RoleOwner}, of.key)
 	}},
-	{"Members", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
+	{"Members", func(ctx context.Context, s *store.Store, org string, _ *organization) (any, error) {
 		return s.Organizations.Members(ctx, org, accountdb.After{}, 100)
 	}},
-	{"Accept", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"Accept", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		r := of.run("", "s") // a run with the other organization's agent in its session
 		r.OrganizationID = org
 		out, err := s.Queue.Accept(ctx, []queuedb.NewRun{r})
@@ -306,20 +306,20 @@ var probes = []probe{
 		}
 		return nil, err
 	}},
-	{"Extend", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"Extend", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		return s.Executions.Extend(ctx, []lease.Held{of.heldBy(org)})
 	}},
-	{"Journal", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"Journal", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		ok, err := s.Executions.Journal(ctx, of.heldBy(org), 2, []byte(`{}`))
 		return fmt.Sprint(map[bool]string{true: of.held.RunID}[ok]), err
 	}},
-	{"SaveEvents", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"SaveEvents", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		return s.Executions.SaveEvents(ctx, []executiondb.Checkpoint{{Held: of.heldBy(org), Chunk: executiondb.Chunk{FirstN: 3, LastN: 3, Events: "x {}"}}})
 	}},
-	{"Requeue", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"Requeue", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		return s.Executions.Requeue(ctx, []executiondb.Requeue{{Held: of.heldBy(org)}})
 	}},
-	{"Finish", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"Finish", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		run := domain.Run{ID: of.held.RunID}
 		run.End(domain.RunFailed, executiondb.WorkerLost, domain.At(time.Now()), 1)
 		outcome, err := executiondb.NewOutcome(of.heldBy(org), run)
@@ -329,155 +329,155 @@ var probes = []probe{
 		outcome.Events = executiondb.Chunk{FirstN: 3, LastN: 3, Events: "x {}"}
 		return s.Executions.Finish(ctx, []executiondb.Outcome{outcome})
 	}},
-	{"PrepareEffect", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"PrepareEffect", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		e, _, err := s.Executions.PrepareEffect(ctx, of.heldBy(org), effect("c", domain.SideEffectUnsafe), false)
 		return []any{e.Name, string(e.Input)}, err
 	}},
-	{"PrepareEffect of a new call", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"PrepareEffect of a new call", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		_, kept, err := s.Executions.PrepareEffect(ctx, of.heldBy(org), effect("d", domain.SideEffectUnsafe), false)
 		return of.ifDone(kept), err
 	}},
-	{"BeginSend", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"BeginSend", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		done, err := s.Executions.BeginSend(ctx, of.heldBy(org), "c", "sender")
 		return of.ifDone(done), err
 	}},
-	{"EndSend", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"EndSend", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		done, err := s.Executions.EndSend(ctx, of.heldBy(org), "c", []byte(`{}`))
 		return of.ifDone(done), err
 	}},
-	{"CancelSend", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"CancelSend", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		done, err := s.Executions.CancelSend(ctx, of.heldBy(org), "c", "sender")
 		return of.ifDone(done), err
 	}},
-	{"VoidEffect", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"VoidEffect", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		done, err := s.Executions.VoidEffect(ctx, of.heldBy(org), "c")
 		return of.ifDone(done), err
 	}},
-	{"Park", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"Park", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		return s.Executions.Park(ctx, of.heldBy(org), domain.RequiredAction{Kind: domain.ActionApproval, ToolCallID: "c"}, executiondb.Chunk{})
 	}},
-	{"Decide", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"Decide", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		return s.Executions.Decide(ctx, org, "", of.parked, "c", domain.DecisionApprove, "theirs")
 	}},
-	{"KeepSource", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"KeepSource", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		id, _, err := s.Blobs.KeepSource(ctx, of.heldBy(org), domain.Source{Text: of.canary})
 		return id, err
 	}},
-	{"KeepFiles", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"KeepFiles", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		files, kept, err := s.Blobs.KeepFiles(ctx, of.heldBy(org), "c", []blobdb.NewFile{made("theirs", of.canary)}, []string{of.canary}, 0)
 		return []any{files, of.ifDone(kept)}, err
 	}},
-	{"AttachableFile", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"AttachableFile", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		return s.Blobs.AttachableFile(ctx, org, of.file)
 	}},
-	{"HoldAttachments", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"HoldAttachments", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		files, kept, err := s.Blobs.HoldAttachments(ctx, of.heldBy(org), []string{of.file})
 		return []any{files, of.ifDone(kept)}, err
 	}},
-	{"SetPrepared", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"SetPrepared", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		kept, err := s.Blobs.SetPrepared(ctx, of.heldBy(org), of.file, blobdb.Prepared{Kind: "text", TextID: "theirs"})
 		return of.ifDone(kept), err
 	}},
-	{"Journal of a tool set", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"Journal of a tool set", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		done, err := s.Executions.KeepToolSet(ctx, of.heldBy(org), []byte(`["theirs"]`))
 		return of.ifDone(done), err
 	}},
-	{"Redispatch", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"Redispatch", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		overdue := []queuedb.Overdue{{Job: domain.Job{RunID: of.waiting, OrganizationID: org}}}
 		return s.Queue.Redispatch(ctx, overdue, overdue)
 	}},
-	{"Endpoint", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"Endpoint", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		return s.Notifications.Endpoint(ctx, org, of.endpoint)
 	}},
-	{"Endpoints", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
+	{"Endpoints", func(ctx context.Context, s *store.Store, org string, _ *organization) (any, error) {
 		return s.Notifications.Endpoints(ctx, org, "", 100)
 	}},
-	{"UpdateEndpoint", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"UpdateEndpoint", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		theirs := "theirs"
 		return s.Notifications.UpdateEndpoint(ctx, org, of.endpoint, notificationdb.EndpointChange{URL: &theirs})
 	}},
-	{"TestEndpoint", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"TestEndpoint", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		return s.Notifications.TestEndpoint(ctx, org, of.endpoint)
 	}},
-	{"Notification", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"Notification", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		return s.Notifications.Notification(ctx, org, of.notification)
 	}},
-	{"Notifications", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
+	{"Notifications", func(ctx context.Context, s *store.Store, org string, _ *organization) (any, error) {
 		return s.Notifications.Notifications(ctx, org, notificationdb.NotificationFilter{}, "", 100)
 	}},
-	{"ResendNotification", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"ResendNotification", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		return s.Notifications.ResendNotification(ctx, org, of.notification)
 	}},
-	{"RecordAttempt", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"RecordAttempt", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		held := notificationdb.LeasedNotification{OrganizationID: org, EndpointID: of.endpoint, ID: of.notification}
 		disabled, err := s.Notifications.RecordAttempt(ctx, held, notificationdb.Attempt{Status: domain.NotificationFailed, Gone: true})
 		return of.ifDone(disabled), err
 	}},
-	{"DropNotification", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"DropNotification", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		return nil, s.Notifications.DropNotification(ctx, notificationdb.LeasedNotification{OrganizationID: org, EndpointID: of.endpoint, ID: of.notification})
 	}},
-	{"DeleteEndpoint", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"DeleteEndpoint", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		return nil, s.Notifications.DeleteEndpoint(ctx, org, of.endpoint)
 	}},
-	{"Cancel", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"Cancel", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		_, ended, err := s.Executions.Cancel(ctx, org, "", of.held.RunID)
 		return ended, err
 	}},
-	{"Timeline", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"Timeline", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		timeline, _, err := s.Runs.Timeline(ctx, org, "", of.held.RunID)
 		return timeline.Spans, err
 	}},
-	{"Usage", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"Usage", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		usage, err := s.Usage.Usage(ctx, org, usagedb.UsageFilter{Days: 1, AgentID: of.agent}, time.Now().Add(time.Minute))
 		return map[bool]string{true: "runs of " + of.agent}[usage.Totals.Runs > 0], err
 	}},
-	{"Automations", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
+	{"Automations", func(ctx context.Context, s *store.Store, org string, _ *organization) (any, error) {
 		return s.Runs.Automations(ctx, org, "", 100)
 	}},
-	{"Usage of removed runs", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"Usage of removed runs", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		usage, err := s.Usage.Usage(ctx, org, usagedb.UsageFilter{Days: 1, AgentID: of.past()}, time.Now().Add(time.Minute))
 		return map[bool]string{true: "runs of " + of.past()}[usage.Totals.Runs > 0], err
 	}},
-	{"Automations of removed runs", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
+	{"Automations of removed runs", func(ctx context.Context, s *store.Store, org string, _ *organization) (any, error) {
 		return s.Runs.Automations(ctx, org, "past", 100)
 	}},
-	{"NoteAttempts", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"NoteAttempts", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		claim := executiondb.Claimed{RunID: of.held.RunID, OrganizationID: org, Fence: of.held.Fence, Attempts: 2}
 		_, err := s.Executions.NoteAttempts(ctx, []executiondb.Claimed{claim})
 		return nil, err
 	}},
-	{"NoteRefusal", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"NoteRefusal", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		return nil, s.Executions.NoteRefusal(ctx, of.heldBy(org), domain.ProviderError{Status: 401, Message: "noted by " + org})
 	}},
-	{"FailedSinceStep", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"FailedSinceStep", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		return s.Executions.FailedSinceStep(ctx, of.heldBy(org), "model_truncated")
 	}},
-	{"Refusal", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"Refusal", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		return s.Runs.Refusal(ctx, org, of.held.RunID, "model_truncated")
 	}},
-	{"SaveHeard", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"SaveHeard", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		return nil, s.Sessions.SavePlayback(ctx, org, of.ended, domain.Playback{Text: "theirs"})
 	}},
-	{"CancelQueued", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"CancelQueued", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		return s.Executions.CancelQueued(ctx, org, of.agent, 100)
 	}},
-	{"Hooks", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
+	{"Hooks", func(ctx context.Context, s *store.Store, org string, _ *organization) (any, error) {
 		return s.Hooks.Hooks(ctx, org, "", 100)
 	}},
-	{"Hook", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"Hook", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		return s.Hooks.Hook(ctx, org, of.hook)
 	}},
-	{"Deliveries", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"Deliveries", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		return s.Hooks.Deliveries(ctx, org, hookdb.DeliveryFilter{HookID: of.hook}, 100)
 	}},
-	{"Delivery", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"Delivery", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		return s.Hooks.Delivery(ctx, org, of.hook, "d")
 	}},
-	{"DeliveryBody", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"DeliveryBody", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		body, _, err := s.Hooks.DeliveryBody(ctx, org, of.hook, "d")
 		return body, err
 	}},
-	{"Reseal", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"Reseal", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		values := []sealdb.Value{{Kind: sealdb.KindHook, ID: of.hook}, {Kind: sealdb.KindNotification, ID: of.endpoint}, {Kind: sealdb.KindDelivery, ID: of.hook, Part: "d"}}
 		for i := range values {
 			values[i].OrganizationID = org
@@ -485,16 +485,16 @@ var probes = []probe{
 		_, err := s.Seals.Reseal(ctx, org, values, overwritingResealer{}) // the result only repeats the given values
 		return nil, err
 	}},
-	{"CreateHook", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"CreateHook", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		h := (&hookEnv{testEnv: of.testEnv, key: of.key}).newHook() // a hook with the other organization's agent and key
 		h.OrganizationID = org
 		return s.Hooks.CreateHook(ctx, h)
 	}},
-	{"UpdateHook", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"UpdateHook", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		theirs := "theirs"
 		return s.Hooks.UpdateHook(ctx, org, of.hook, hookdb.HookChange{Name: &theirs})
 	}},
-	{"AcceptDeliveries", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"AcceptDeliveries", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		fresh, seen, collected := of.deliveryAs(org, "e"), of.deliveryAs(org, "d"), of.deliveryAs(org, "f")
 		collected.Collect = &queuedb.Collect{KeyHash: []byte("k"), Window: time.Hour, MaxWait: time.Hour}
 		out, err := s.Queue.AcceptDeliveries(ctx, []queuedb.NewDelivery{fresh, seen, collected})
@@ -504,42 +504,42 @@ var probes = []probe{
 		}
 		return got, err
 	}},
-	{"DeleteHook", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"DeleteHook", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		return nil, s.Hooks.DeleteHook(ctx, org, of.hook)
 	}},
-	{"HookSizes", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
+	{"HookSizes", func(ctx context.Context, s *store.Store, org string, _ *organization) (any, error) {
 		return s.Hooks.HookSizes(ctx, org, "", 100)
 	}},
-	{"AgentSizes", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
+	{"AgentSizes", func(ctx context.Context, s *store.Store, org string, _ *organization) (any, error) {
 		return s.Agents.AgentSizes(ctx, org, "", "", 100)
 	}},
-	{"ShortHistory", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"ShortHistory", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		turns, large, err := s.Sessions.ShortHistory(ctx, org, of.ref, 100, 100)
 		if large > 0 {
 			return large, err
 		}
 		return turns, err
 	}},
-	{"DocumentSizes", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
+	{"DocumentSizes", func(ctx context.Context, s *store.Store, org string, _ *organization) (any, error) {
 		return s.Knowledge.DocumentSizes(ctx, org, knowledgedb.DocumentFilter{}, "", 100)
 	}},
-	{"TimelineBytes", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"TimelineBytes", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		return s.Runs.TimelineBytes(ctx, org, "", of.ended)
 	}},
-	{"EventLogBytes", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"EventLogBytes", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		return s.Executions.EventLogBytes(ctx, executiondb.EventLogRequest{RunID: of.ended, OrganizationID: org})
 	}},
-	{"SourceBytes", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"SourceBytes", func(ctx context.Context, s *store.Store, org string, of *organization) (any, error) {
 		return s.Blobs.SourceBytes(ctx, org, of.source)
 	}},
 }
 
-func (o *tenant) heldBy(org string) lease.Held {
+func (o *organization) heldBy(org string) lease.Held {
 	return lease.Held{RunID: o.held.RunID, OrganizationID: org, Fence: o.held.Fence}
 }
 
 // ifDone converts the result of a write to text, so that a successful write is visible.
-func (o *tenant) ifDone(done bool) string {
+func (o *organization) ifDone(done bool) string {
 	if done {
 		return "done to " + o.held.RunID
 	}
@@ -548,13 +548,13 @@ func (o *tenant) ifDone(done bool) string {
 
 // sessionName returns the name of the session "s" with its key. A caller of another organization
 // cannot compute this key.
-func (o *tenant) sessionName(org string) sessiondb.SessionName {
+func (o *organization) sessionName(org string) sessiondb.SessionName {
 	return sessiondb.SessionName{OrganizationID: org, TargetID: o.agent, SessionID: "s", Key: contract.Hash(o.org, o.agent, "s")}
 }
 
 // wantApart lets one organization (asks) request all data of another organization (of). It fails
 // the test if data is returned or changed.
-func wantApart(t *testing.T, s *store.Store, asks, of *tenant) {
+func wantApart(t *testing.T, s *store.Store, asks, of *organization) {
 	t.Helper()
 	before := of.digest()
 	for _, p := range probes {
@@ -656,6 +656,6 @@ func TestAnOrganizationIsNotParsedAsAList(t *testing.T) {
 	s, raw := openRaw(t)
 	a, b := newOrganization(t, s, raw, "ada"), newOrganization(t, s, raw, "bob")
 	for _, org := range []string{a.org + "," + b.org, "," + b.org, b.org + ",", "'" + b.org, id.New(id.Organization)} {
-		wantApart(t, s, &tenant{testEnv: &testEnv{T: t, org: org}}, b)
+		wantApart(t, s, &organization{testEnv: &testEnv{T: t, org: org}}, b)
 	}
 }

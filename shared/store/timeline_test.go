@@ -308,7 +308,7 @@ func (b *testEnv) requeueByOldSweeper(runID string) string {
 func TestWhoseTimelines(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)
-	b, other := newBenchOn(t, s, raw, "ada@example.com"), newBenchOn(t, s, raw, "bob@example.com")
+	b, other := newEnvOn(t, s, raw, "ada@example.com"), newEnvOn(t, s, raw, "bob@example.com")
 	runID := b.claimedRun().RunID
 	for what, c := range map[string][3]string{
 		"of nobody":               {b.org, "", "run_x"},

@@ -64,7 +64,7 @@ func shown(of domain.UsageReport) string {
 func TestUsageByIntervals(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)
-	b, other := newBenchOn(t, s, raw, "ada@example.com"), newBenchOn(t, s, raw, "bob@example.com")
+	b, other := newEnvOn(t, s, raw, "ada@example.com"), newEnvOn(t, s, raw, "bob@example.com")
 	now := time.Date(2026, 11, 21, 13, 20, 0, 0, time.UTC)
 	day, hour := now.Truncate(24*time.Hour), now.Truncate(time.Hour)
 	all := usagedb.UsageFilter{Days: 7}

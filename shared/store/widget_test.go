@@ -40,7 +40,7 @@ func TestWidgetsAreFoundByAgentAndByOrigin(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
 	s, raw := openAt(t, dsn)
-	b, other := newBenchOn(t, s, raw, "ada@example.com"), newBenchOn(t, s, raw, "bob@example.com")
+	b, other := newEnvOn(t, s, raw, "ada@example.com"), newEnvOn(t, s, raw, "bob@example.com")
 	mine, theirs := b.widgetAgent(true, "https://a.example.com", "https://both.example.com"), other.widgetAgent(true, "https://both.example.com")
 	off := b.widgetAgent(false, "https://off.example.com")
 	found, err := s.Agents.Widgets(t.Context(), []string{mine.ID, theirs.ID, off.ID, id.New(id.Agent), ""})

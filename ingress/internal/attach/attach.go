@@ -291,7 +291,7 @@ func (f *Files) resolve(ctx context.Context, s *dispatch.Submission, asked dispa
 
 	switch {
 	case errors.Is(err, blobdb.ErrTooLarge), errors.Is(err, outbound.ErrTooLarge):
-		return blobdb.NewAttachment{}, apierr.Invalid(asked.At(at), "too_long", "must have at most %d bytes", domain.MaxAttachmentBytes)
+		return blobdb.NewAttachment{}, tooLarge(asked.At(at), name)
 	case isFault(err):
 		return blobdb.NewAttachment{}, apierr.Invalid(asked.At(at), "invalid_value", "%s", err.Error())
 	case err != nil:
@@ -300,6 +300,16 @@ func (f *Files) resolve(ctx context.Context, s *dispatch.Submission, asked dispa
 	return blobdb.NewAttachment{
 		Attachment: domain.Attachment{Name: named(name, kind), MediaType: kind, Bytes: stored.Bytes}, Hash: stored.Hash,
 	}, nil
+}
+
+// tooLarge returns the error for an attachment that has too many bytes. name is empty if the file
+// has no name.
+func tooLarge(field, name string) error {
+	file := "the file"
+	if name = domain.CleanName(name, maxName); name != "" {
+		file += " " + strconv.Quote(name)
+	}
+	return apierr.Invalid(field, "too_long", "%s must have at most %d bytes", file, domain.MaxAttachmentBytes)
 }
 
 // find finds an existing file that the caller may read: either an upload or a file of a run. The
@@ -337,7 +347,7 @@ func (f *Files) find(ctx context.Context, s *dispatch.Submission, asked dispatch
 	kind, err := f.check(ctx, org, file.Name, file.MIMEType, stored)
 	switch {
 	case file.Bytes > domain.MaxAttachmentBytes:
-		return blobdb.NewAttachment{}, apierr.Invalid(asked.At("fileId"), "too_long", "must have at most %d bytes", domain.MaxAttachmentBytes)
+		return blobdb.NewAttachment{}, tooLarge(asked.At("fileId"), file.Name)
 	case isFault(err):
 		return blobdb.NewAttachment{}, apierr.Invalid(asked.At("fileId"), "invalid_value", "%s", err.Error())
 	case err != nil:

@@ -105,7 +105,8 @@ type Identity struct {
 func (r *Resolver) Resolve(req *http.Request, need Need) (Identity, error) {
 	ident, err := r.resolve(req, need)
 	if need == NeedKey && fromBrowser(req) { // the identity is returned too, because it selects the rate limit that the response reports
-		return ident, apierr.New(apierr.ServerToServerOnly, "this endpoint does not accept requests from browsers")
+		return ident, apierr.New(apierr.ServerToServerOnly,
+			"this endpoint does not accept requests from browsers; send the request from a server")
 	}
 	return ident, err
 }

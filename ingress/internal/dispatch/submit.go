@@ -400,7 +400,11 @@ func attach(s *Submission, run *rundb.StoredRun) (*Submitted, error) {
 
 	// If the run is erased, the request gets the error ErasedKey, whatever its fingerprint.
 	if !run.Erased && !bytes.Equal(run.Fingerprint, s.fingerprint()) {
-		return nil, apierr.New(apierr.IdempotencyKeyReused, "this idempotency key was already used for a different request")
+		if s.Key == "" { // the run was found by the client's announcement of a retry
+			return nil, apierr.New(apierr.IdempotencyKeyReused, "the earlier attempt was a different request; send this one as a new request")
+		}
+		return nil, apierr.New(apierr.IdempotencyKeyReused,
+			"the idempotency key %q was already used for a different request; use a new key", s.Key)
 	}
 	return Attach(*run), nil
 }

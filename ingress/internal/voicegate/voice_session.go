@@ -72,14 +72,14 @@ func newVoiceSession(sessions Sessions, signer Signer, org string) *voiceSession
 // follow this state. within is the timeout of the attempt. Only one attempt may be in progress. The
 // result arrives on the channel opened, and the owner passes it to up or failed. open returns an
 // error if the state has no JSON form.
-func (l *voiceSession) open(ctx context.Context, from realtime.Resumption, within time.Duration) error {
-	from.Open.Line, from.Open.OrganizationID = l.name, l.org
+func (v *voiceSession) open(ctx context.Context, from realtime.Resumption, within time.Duration) error {
+	from.Open.Line, from.Open.OrganizationID = v.name, v.org
 	body, err := json.Marshal(from.Open)
 	if err != nil {
 		return err
 	}
 	claims, err := json.Marshal(contract.VoiceClaims{
-		OrganizationID: l.org, Kind: contract.KindVoice, Line: l.name, Expires: time.Now().Add(within).UTC(),
+		OrganizationID: v.org, Kind: contract.KindVoice, Line: v.name, Expires: time.Now().Add(within).UTC(),
 	})
 	if err != nil {
 		return err
@@ -87,116 +87,116 @@ func (l *voiceSession) open(ctx context.Context, from realtime.Resumption, withi
 
 	// The new session begins with the current state of the conversation, so data queued for the
 	// previous session is dropped.
-	l.queue, l.ahead, l.heard = nil, nil, from.Open.Position
-	ctx, l.stop = context.WithTimeout(ctx, within)
+	v.queue, v.ahead, v.heard = nil, nil, from.Open.Position
+	ctx, v.stop = context.WithTimeout(ctx, within)
 	go func() {
-		at, err := l.sessions.Open(ctx, l.signer.Sign(claims, body), body)
-		l.opened <- openResult{at, err}
+		at, err := v.sessions.Open(ctx, v.signer.Sign(claims, body), body)
+		v.opened <- openResult{at, err}
 	}()
-	l.send(from.Audio, from.Commands)
+	v.send(from.Audio, from.Commands)
 	return nil
 }
 
 // failed records that the session could not be opened.
-func (l *voiceSession) failed() {
-	l.stop()
-	l.stop = nil
+func (v *voiceSession) failed() {
+	v.stop()
+	v.stop = nil
 }
 
 // up begins to use a session that was opened, and sends the audio and commands with which it
 // begins. The timeout of the attempt no longer applies.
-func (l *voiceSession) up(came openResult) {
-	l.stop()
-	l.stop = nil
-	l.at, l.frames = came.voiceSession, came.voiceSession.Frames()
-	l.pump()
+func (v *voiceSession) up(came openResult) {
+	v.stop()
+	v.stop = nil
+	v.at, v.frames = came.voiceSession, came.voiceSession.Frames()
+	v.pump()
 }
 
 // send sends audio and commands to the worker. If that is not possible now, it queues them for this
 // worker or the next one. The data is not copied, so it must not change.
-func (l *voiceSession) send(audio []contract.VoiceAudio, commands []contract.VoiceCommand) {
-	if l.at == nil && l.stop == nil {
+func (v *voiceSession) send(audio []contract.VoiceAudio, commands []contract.VoiceCommand) {
+	if v.at == nil && v.stop == nil {
 		return // the state with which the next session begins will contain this data
 	}
 	for _, a := range audio {
-		l.queue = append(l.queue, step{audio: a})
+		v.queue = append(v.queue, step{audio: a})
 	}
 	for i := range commands {
-		l.queue = append(l.queue, step{command: &commands[i]})
+		v.queue = append(v.queue, step{command: &commands[i]})
 	}
-	l.pump()
+	v.pump()
 }
 
 // listened records the position up to which the worker has processed the audio. More audio may be
 // sent then. Positions never decrease.
-func (l *voiceSession) listened(heard int64) {
-	l.heard = max(l.heard, heard)
+func (v *voiceSession) listened(heard int64) {
+	v.heard = max(v.heard, heard)
 
 	// The worker processes frames in order, so the processed ones are at the beginning of the list.
 	n := 0
-	for n < len(l.ahead) && l.ahead[n] <= l.heard {
+	for n < len(v.ahead) && v.ahead[n] <= v.heard {
 		n++
 	}
-	l.ahead = l.ahead[n:]
-	l.pump()
+	v.ahead = v.ahead[n:]
+	v.pump()
 }
 
 // pump sends as much of the queue as the limits allow. If sending fails, the session is lost, and
 // the channel of its frames is closed. Audio and commands keep their order. Commands do not count
 // towards the limits, but wait until the audio before them was sent.
-func (l *voiceSession) pump() {
+func (v *voiceSession) pump() {
 	n := 0
-	for l.at != nil && n < len(l.queue) && !l.full() {
-		s := l.queue[n]
+	for v.at != nil && n < len(v.queue) && !v.full() {
+		s := v.queue[n]
 		n++
 		if s.command != nil {
-			_ = l.at.Send(*s.command)
+			_ = v.at.Send(*s.command)
 			continue
 		}
-		l.ahead = append(l.ahead, s.audio.At+int64(len(s.audio.PCM)/2))
-		_ = l.at.Audio(s.audio.At, s.audio.PCM)
+		v.ahead = append(v.ahead, s.audio.At+int64(len(s.audio.PCM)/2))
+		_ = v.at.Audio(s.audio.At, s.audio.PCM)
 	}
-	if l.queue = slices.Delete(l.queue, 0, n); len(l.queue) == 0 && cap(l.queue) > queueKept {
-		l.queue = nil
+	if v.queue = slices.Delete(v.queue, 0, n); len(v.queue) == 0 && cap(v.queue) > queueKept {
+		v.queue = nil
 	}
 }
 
 // full reports whether the worker must process data before more may be sent.
-func (l *voiceSession) full() bool {
-	n := len(l.ahead)
-	return n >= aheadFrames || n > 0 && l.ahead[n-1]-l.heard >= aheadSamples
+func (v *voiceSession) full() bool {
+	n := len(v.ahead)
+	return n >= aheadFrames || n > 0 && v.ahead[n-1]-v.heard >= aheadSamples
 }
 
 // leave ends the session. An attempt to open a session continues. Queued data is kept until the
 // next open.
-func (l *voiceSession) leave() {
-	if l.at != nil {
-		l.at.Close()
+func (v *voiceSession) leave() {
+	if v.at != nil {
+		v.at.Close()
 	}
-	l.at, l.frames = nil, nil
+	v.at, v.frames = nil, nil
 }
 
 // tooOften counts a lost session. It reports whether too many sessions were lost, so that no other
 // session may be opened. Only the last maxLosses losses count.
-func (l *voiceSession) tooOften(now time.Time) bool {
-	l.losses = append(l.losses, now)
-	if len(l.losses) > maxLosses {
-		l.losses = l.losses[1:]
+func (v *voiceSession) tooOften(now time.Time) bool {
+	v.losses = append(v.losses, now)
+	if len(v.losses) > maxLosses {
+		v.losses = v.losses[1:]
 	}
-	return len(l.losses) == maxLosses && now.Sub(l.losses[0]) < lossesIn
+	return len(v.losses) == maxLosses && now.Sub(v.losses[0]) < lossesIn
 }
 
 // close ends the session and prevents another from being opened. It waits for an attempt in
 // progress, which it cancels. The session cannot be used afterwards.
-func (l *voiceSession) close() {
-	l.leave()
-	if l.stop == nil {
+func (v *voiceSession) close() {
+	v.leave()
+	if v.stop == nil {
 		return
 	}
-	l.stop()
+	v.stop()
 
 	// The attempt to open a session is cancelled, but a session may already be open.
-	if came := <-l.opened; came.voiceSession != nil {
+	if came := <-v.opened; came.voiceSession != nil {
 		came.voiceSession.Close()
 	}
 }

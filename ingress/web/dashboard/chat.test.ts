@@ -304,7 +304,7 @@ export const tests: Test[] = [
   {
     name: "a long wait can be ended by a retry, and its end is shown",
     run: () => withService(async (service, session) => {
-      const detail = "the budget of 0 runs per month of the agent \"Shop\" (ag_1) is used up; raise its limit, or wait for its next period at 2026-12-01T00:00:00Z (bud_1)";
+      const detail = "the budget of 0 runs per month of the agent \"Shop\" (ag_1) is used up; raise its limit with PUT /api/budgets, or wait for its next period at 2026-12-01T00:00:00Z (bud_1)";
       const box = document.createElement("div");
       const shown = async (seconds: number): Promise<[string, boolean | undefined]> => {
         const answer = Response.json({ code: "budget_exceeded", detail }, { status: 429, headers: { "retry-after": String(seconds) } });

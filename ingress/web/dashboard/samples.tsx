@@ -102,6 +102,8 @@ export interface SamplesState {
   loading: boolean;
   /** Whether the organization has no documents. */
   none: boolean;
+  /** Whether the organization has few documents, and none of them is a sample. */
+  missing: boolean;
   /** The number of samples that the organization has, and of those that are ready. */
   added: number;
   ready: number;
@@ -118,6 +120,7 @@ export function useSamplesState(wanted: boolean): SamplesState {
   return {
     loading: wanted && documents.data === undefined && documents.error === undefined,
     none: documents.data?.length === 0,
+    missing: documents.data !== undefined && documents.data.length < maxRead && samples.length === 0,
     added: samples.length,
     ready: samples.filter((d) => d.status === "ready").length,
     reading: samples.some((d) => d.status === "queued" || d.status === "processing"),
@@ -128,9 +131,11 @@ export function useSamplesState(wanted: boolean): SamplesState {
 /**
  * A note that offers the samples if the organization has no documents, and then shows the progress
  * of reading them. In an empty chat, the person can dismiss the offer. Below an answer that found
- * nothing, the function again repeats the question when the samples are ready.
+ * nothing, the note has a button when the samples are ready. The button calls again, which repeats
+ * the question. If the question was a suggested one, the samples are offered even if there are
+ * other documents.
  */
-export function SamplesNote({ state, again }: { state: SamplesState; again?: () => void }) {
+export function SamplesNote({ state, again, suggested = false }: { state: SamplesState; again?: () => void; suggested?: boolean }) {
   const organization = useSession()?.organization.id ?? "";
   const may = useMay("admin");
   const [hidden, setHidden] = useState(() => isHidden("samples", organization));
@@ -152,8 +157,8 @@ export function SamplesNote({ state, again }: { state: SamplesState; again?: () 
       </div>
     );
   }
-  if (!state.none || (hidden && !again)) return null;
-  const problem = again ? Words.foundNothing : Words.noDocumentsYet;
+  if (!state.none && !(suggested && state.missing) || (hidden && !again)) return null;
+  const problem = !state.none ? Words.samplesAreMissing : again ? Words.foundNothing : Words.noDocumentsYet;
   if (!may) return <p class="note">{problem} {Words.adminsAddDocuments}</p>;
   const add = async () => {
     await addSamples();

@@ -29,6 +29,7 @@ export interface Wishes {
 const moment = 500;
 
 const narrow = matchMedia("(max-width: 480px)");
+const touch = matchMedia("(pointer: coarse)"); // a field with the focus opens a keyboard that covers the panel
 
 export class View {
   readonly panel: HTMLElement;
@@ -121,8 +122,8 @@ export class View {
     else dialog.open = true; // unlike show(), this does not take the focus from the page
     this.unread = 0;
     this.name();
-    this.log.scrollTop = this.log.scrollHeight;
-    if (focus) this.field.focus();
+    if (!this.log.querySelector(".suggested")) this.log.scrollTop = this.log.scrollHeight; // an empty chat begins with the greeting
+    if (focus && !touch.matches) this.field.focus();
     this.wishes.opened(true);
   }
 

@@ -238,8 +238,8 @@ func checkNames(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID string
 		return err
 	}
 
-	// A call may replace and remove names, so the numbers of names before and after the call are
-	// compared.
+	// A call may add, replace and remove names. It fails only if it adds a name and the session then
+	// has too many names.
 	names := make(map[string]bool, len(found)+len(rows))
 	for _, f := range found {
 		names[f.Name] = true

@@ -332,7 +332,7 @@ func exhaustedMessage(b domain.Budget) string {
 		state = fmt.Sprintf("has no room for another call (%s used)", used)
 	}
 
-	return fmt.Sprintf("the budget of %s per %s of %s %s; raise its limit, or wait for its next period at %s (%s)",
+	return fmt.Sprintf("the budget of %s per %s of %s %s; raise its limit with PUT /api/budgets, or wait for its next period at %s (%s)",
 		amount(b), b.Period, subject(b), state, b.ResetsAt.UTC().Format(time.RFC3339), b.ID)
 }
 
@@ -371,7 +371,8 @@ func (s *Store) Rejected(ctx context.Context, org, doing string, cause error) er
 	budgetID, _, _ := strings.Cut(pqErr.Detail, " ")
 	b, err := s.Budget(ctx, org, budgetID)
 	if err != nil { // the budget was deleted meanwhile or cannot be read; if it still exists, it also rejects a retry
-		e := apierr.Wrap(apierr.BudgetExceeded, err, "the budget %s for the number of runs is used up; raise its limit, or wait", budgetID)
+		e := apierr.Wrap(apierr.BudgetExceeded, err, "the budget %s for the number of runs is used up; "+
+			"raise its limit with PUT /api/budgets, or wait", budgetID)
 		e.RetryAfter = time.Second
 		return e
 	}

@@ -107,7 +107,8 @@ func decideOpen(
 	// After the action has expired, no decision is accepted. The sweeper will end the run as
 	// failed.
 	if !row.Now.Before(action.ExpiresAt.Time) {
-		return nil, false, apierr.New(apierr.VersionConflict, "the time to decide ended at %s", action.ExpiresAt.Format(time.RFC3339))
+		return nil, false, apierr.New(apierr.VersionConflict, "the time to decide about the call of %q ended at %s; start a new run",
+			action.Name, action.ExpiresAt.Format(time.RFC3339))
 	}
 
 	// After the decision to resend, the call is sent as if for the first time, so the time of its

@@ -298,7 +298,8 @@ func CallerNotAllowedMessage(agentID, name string, kind domain.CallerKind) strin
 	if name != "" {
 		agent = fmt.Sprintf("%q (%s)", name, agentID)
 	}
-	return fmt.Sprintf("the agent %s does not allow callers of the kind %q; add %q to its allowedCallers", agent, kind, kind)
+	return fmt.Sprintf("the agent %s does not allow callers of the kind %q; add %q to its allowedCallers with PUT /api/agents",
+		agent, kind, kind)
 }
 
 // refuse records why the runs of deliveries could not be created. A delivery whose idempotency key

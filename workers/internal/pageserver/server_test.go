@@ -24,8 +24,8 @@ import (
 
 const key = "6b6579736b6579736b6579736b6579736b6579736b6579736b6579736b657973"
 
-// bench is a page server together with a bus that passes requests directly to it.
-type bench struct {
+// testEnv is a page server together with a bus that passes requests directly to it.
+type testEnv struct {
 	*testing.T
 	signer *secrets.Signer
 	serve  func(ctx context.Context, m bus.ToolMessage) ([]byte, bool)
@@ -34,7 +34,9 @@ type bench struct {
 }
 
 // ServeTool stores the handler for the test.
-func (b *bench) ServeTool(kind string, cfg bus.ToolOptions, handle func(context.Context, bus.ToolMessage) ([]byte, bool)) (func(context.Context), error) {
+func (b *testEnv) ServeTool(
+	kind string, cfg bus.ToolOptions, handle func(context.Context, bus.ToolMessage) ([]byte, bool),
+) (func(context.Context), error) {
 	if kind != contract.KindPages || cfg.Slots < 1 {
 		b.Errorf("kind %q, %d slots", kind, cfg.Slots)
 	}
@@ -44,7 +46,7 @@ func (b *bench) ServeTool(kind string, cfg bus.ToolOptions, handle func(context.
 
 // OpenDocument opens a document of the organization org_1. This organization has two documents:
 // doc_1, which is a PDF, and doc_2, which is a text.
-func (*bench) OpenDocument(_ context.Context, org, id string) (domain.Document, io.ReadSeekCloser, error) {
+func (*testEnv) OpenDocument(_ context.Context, org, id string) (domain.Document, io.ReadSeekCloser, error) {
 	sum := "sum"
 	content := struct {
 		io.ReadSeeker
@@ -61,7 +63,7 @@ func (*bench) OpenDocument(_ context.Context, org, id string) (domain.Document, 
 }
 
 // Picture returns page 1 or 2 of a document. Page 2 has many words.
-func (*bench) Picture(_ context.Context, content []byte, page int) (domain.PagePicture, error) {
+func (*testEnv) Picture(_ context.Context, content []byte, page int) (domain.PagePicture, error) {
 	p := domain.PagePicture{MIMEType: "image/png", Width: 1, Height: 1, Data: content, Words: []domain.PageWord{{Text: "a"}}}
 	switch page {
 	case 1:
@@ -75,13 +77,13 @@ func (*bench) Picture(_ context.Context, content []byte, page int) (domain.PageP
 	return domain.PagePicture{}, &document.Failure{Code: document.Damaged, Message: "The PDF is damaged."}
 }
 
-func newBench(t *testing.T) *bench {
+func newEnv(t *testing.T) *testEnv {
 	t.Helper()
 	signer, err := secrets.NewSigner(key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{T: t, signer: signer}
+	b := &testEnv{T: t, signer: signer}
 	s, err := pageserver.New(pageserver.Deps{
 		Bus: b, Documents: b, Renderer: b, Verifier: signer, Metrics: prometheus.NewRegistry(), Log: zerolog.New(&b.log),
 	})
@@ -105,7 +107,7 @@ func claims(change func(*contract.PageClaims)) contract.PageClaims {
 }
 
 // ask sends a request. It returns false if the server refuses the claims.
-func (b *bench) ask(c contract.PageClaims) (reply contract.PageReply, ok bool) {
+func (b *testEnv) ask(c contract.PageClaims) (reply contract.PageReply, ok bool) {
 	b.Helper()
 	raw, err := json.Marshal(c)
 	if err != nil {
@@ -127,7 +129,7 @@ func (b *bench) ask(c contract.PageClaims) (reply contract.PageReply, ok bool) {
 
 func TestPages(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newEnv(t)
 	for name, c := range map[string]struct {
 		change func(*contract.PageClaims)
 		want   string
@@ -160,7 +162,7 @@ func TestPages(t *testing.T) {
 
 func TestClaimsDecide(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newEnv(t)
 	for name, change := range map[string]func(*contract.PageClaims){
 		"no document":  func(c *contract.PageClaims) { c.DocumentID = "" },
 		"no content":   func(c *contract.PageClaims) { c.SHA256 = "" },

@@ -104,7 +104,7 @@ func (s *Searcher) Search(ctx context.Context, q Query) (Result, error) {
 	}
 
 	q.DocumentIDs = ids
-	limit := limitOf(q)
+	limit := passageLimit(q)
 	asked := s.ask(ctx, q, text, words)
 	if asked.err != nil {
 		return Result{}, asked.err
@@ -140,7 +140,7 @@ func (s *Searcher) First(ctx context.Context, q Query) ([]domain.Found, error) {
 		return nil, nil
 	}
 	scope := knowledgedb.SearchScope{OrganizationID: q.OrganizationID, DocumentIDs: ids, Metadata: q.Metadata}
-	passages, err := s.store.FirstPassages(ctx, scope, limitOf(q))
+	passages, err := s.store.FirstPassages(ctx, scope, passageLimit(q))
 	if err != nil {
 		return nil, fmt.Errorf("reading first passages: %w", err)
 	}
@@ -151,8 +151,8 @@ func (s *Searcher) First(ctx context.Context, q Query) ([]domain.Found, error) {
 	return found, nil
 }
 
-// limitOf returns the maximum number of passages that a query returns.
-func limitOf(q Query) int {
+// passageLimit returns the maximum number of passages that a query returns.
+func passageLimit(q Query) int {
 	if q.Limit <= 0 {
 		return defaultLimit
 	}

@@ -197,7 +197,7 @@ func (r *Runner) systemPrompt(ctx context.Context, a *attempt, cfg domain.Config
 func (r *Runner) addHistory(
 	ctx context.Context, a *attempt, run toolset.Run, in *agentloop.Input, turns []sessiondb.Turn, asked *domain.Input,
 ) error {
-	past, err := r.conversation(ctx, a, turns, asked)
+	past, err := r.history(ctx, a, turns, asked)
 	if err != nil {
 		return err
 	}

@@ -67,17 +67,17 @@ func (r *Runner) clientResults(ctx context.Context, a *attempt, calls []domain.C
 	return results, known, nil
 }
 
-// conversation contains the messages that come before and after the run's message in the prompt.
-type conversation struct {
+// history contains the messages that come before and after the run's message in the prompt.
+type history struct {
 	turns  []agentloop.Turn // the exchanges before the message, oldest first
 	own    []int            // for each of the session's turns, its index in the field turns; negative: it is not in this field
 	rounds []llm.Message    // the calls to the client's tools, and their results, that follow the message
 }
 
-// conversation returns the messages that the run continues. A request may supply a history: the
+// history returns the messages that the run continues. A request may supply a history: the
 // history of an earlier request precedes that request's turn, and the history of the current
 // request comes last. turns are the session's earlier turns. Turns without an answer are omitted.
-func (r *Runner) conversation(ctx context.Context, a *attempt, turns []sessiondb.Turn, asked *domain.Input) (*conversation, error) {
+func (r *Runner) history(ctx context.Context, a *attempt, turns []sessiondb.Turn, asked *domain.Input) (*history, error) {
 	var exchanges []domain.Exchange
 	own := make([]int, len(turns))
 	for i, t := range turns {
@@ -100,11 +100,11 @@ func (r *Runner) conversation(ctx context.Context, a *attempt, turns []sessiondb
 		return nil, err
 	}
 
-	history := make([]agentloop.Turn, len(exchanges))
+	past := make([]agentloop.Turn, len(exchanges))
 	for i, e := range exchanges {
-		history[i] = suppliedTurn(e, steps)
+		past[i] = suppliedTurn(e, steps)
 	}
-	return &conversation{turns: history, own: own, rounds: roundMessages(open, steps)}, nil
+	return &history{turns: past, own: own, rounds: roundMessages(open, steps)}, nil
 }
 
 // suppliedTurn converts an exchange of a history that a request supplied.

@@ -28,13 +28,13 @@ const profileParameter = "profile"
 func requestedFormat(found *httpx.Problems, c *gin.Context) uistream.Format {
 	named, present := httpx.QueryValue(c, "format", found)
 	format := knownFormat(found, "format", named, present)
-	profile, sendAccepted := profileFor(c.Request.Header)
-	sendAccepted = sendAccepted && httpx.WantsEvents(c.Request.Header)
-	other := knownFormat(found, "Accept", profile, sendAccepted)
+	profile, profiled := profileFor(c.Request.Header)
+	profiled = profiled && httpx.WantsEvents(c.Request.Header)
+	other := knownFormat(found, "Accept", profile, profiled)
 	switch {
 	case !present:
 		return other
-	case sendAccepted && other != format:
+	case profiled && other != format:
 		found.Add("format", httpx.CodeConflict, "differs from the format in the Accept header")
 	}
 

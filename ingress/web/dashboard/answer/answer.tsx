@@ -57,7 +57,7 @@ function Rendered({ text, citations = none, toolCalls = none, streaming = false 
       <div class="answer" aria-busy={streaming ? "true" : undefined}>{nodes}</div>
       {!streaming && <Files files={lastVersions(files)} images={lastVersions(files).filter((f) => !images.has(f.id))} />}
       <Sources citations={citations} onOpen={setOpen} />
-      {open && <SourcePanel citation={open} number={numberOf(open, citations)} onClose={() => setOpen(null)} />}
+      {open && <SourcePanel citation={open} number={sourceNumber(open, citations)} onClose={() => setOpen(null)} />}
     </>
   );
 }
@@ -118,7 +118,7 @@ function findFile(files: RunFile[], address: string): RunFile | undefined {
 function markdownOptions(citations: Citation[], files: RunFile[], images: Set<string>, onOpen: (citation: Citation) => void): Omit<MarkdownOptions<VNode>, "h"> {
   return {
     citations,
-    cite: (citation) => <Cite citation={citation} number={numberOf(citation, citations)} onOpen={onOpen} />,
+    cite: (citation) => <Cite citation={citation} number={sourceNumber(citation, citations)} onOpen={onOpen} />,
     code: (text, language, open) => <Code text={text} language={language} label={language === "" ? Words.code : texts.codeInLanguage(language)} open={open} />,
     image: (address) => {
       const file = findFile(files, address);
@@ -136,13 +136,13 @@ function markdownOptions(citations: Citation[], files: RunFile[], images: Set<st
 }
 
 /** Returns the ids of the cited sources, in the order of their first citation. */
-const sourcesOf = (citations: Citation[]): number[] => [...new Set(citations.map((c) => c.id))];
+const citedSources = (citations: Citation[]): number[] => [...new Set(citations.map((c) => c.id))];
 
 /**
  * Returns the number under which an answer shows a source. The numbers of an answer begin with 1,
  * while the ids of sources are unique in a session.
  */
-const numberOf = (citation: Citation, citations: Citation[]): number => sourcesOf(citations).indexOf(citation.id) + 1;
+const sourceNumber = (citation: Citation, citations: Citation[]): number => citedSources(citations).indexOf(citation.id) + 1;
 
 interface CiteProps {
   citation: Citation;
@@ -157,7 +157,7 @@ function Cite({ citation, number, onOpen }: CiteProps) {
 
 /** Lists the sources of an answer. Each source is listed once, in the order of the numbers. */
 function Sources({ citations, onOpen }: { citations: Citation[]; onOpen: (citation: Citation) => void }) {
-  const each = sourcesOf(citations).flatMap((id) => citations.find((c) => c.id === id) ?? []);
+  const each = citedSources(citations).flatMap((id) => citations.find((c) => c.id === id) ?? []);
   if (each.length === 0) return null;
   return (
     <div class="answer-sources">

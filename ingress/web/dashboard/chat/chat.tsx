@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import { inDemo } from "../api";
 import { useLive } from "../live";
+import { touch } from "../narrow";
 import { plainText } from "../plaintext";
 import { setQuery } from "../router";
 import * as texts from "../texts/chat";
@@ -45,7 +46,7 @@ export function Chat({ target, suggested = [], voice, searches = false }: {
   const demo = inDemo();
   const again = () => {
     choose(null);
-    document.getElementById("chat-message")?.focus();
+    if (!touch.matches) document.getElementById("chat-message")?.focus();
   };
 
   return (
@@ -153,10 +154,12 @@ function Said({ session, slot, suggested, voice, searches, onBegin }: {
       )}
       <div class="chat-turns" ref={scroll.content} role="log" aria-label={Words.messages} aria-live="off">
         {turns.map((turn) => <TurnView key={turn.name} turn={turn} session={session} onAsk={send} last={turn === last} />)}
-        {searches && last && foundNothing(last) && <SamplesNote key={last.name} state={samples} again={() => send(last.message, last.attachments)} />}
+        {searches && last && foundNothing(last) && (
+          <SamplesNote key={last.name} state={samples} suggested={suggested.includes(last.message)} again={() => send(last.message, last.attachments)} />
+        )}
       </div>
       <Announcement session={session} />
-      {empty && !speaking && !samples.loading && ( // the questions appear after the samples are loaded, because the note above them would move them
+      {empty && !speaking && !samples.loading && ( // not while the samples load, because the note would then move the questions
         <Suggestions messages={suggested} note={searches && <SamplesNote state={samples} />} onChoose={send} />
       )}
       <div class="composer" ref={scroll.foot}>

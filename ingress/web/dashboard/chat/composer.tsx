@@ -1,6 +1,7 @@
 // The field for messages, and the button that stops a run.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { inDemo } from "../api";
+import { touch } from "../narrow";
 import { useSession } from "../state";
 import * as texts from "../texts/chat";
 import { Words } from "../texts/chat";
@@ -43,7 +44,8 @@ export function Composer({ session, slot, busy, voice, onSend, onSpeak }: {
     setText("");
     onSend(text.trim() === "" ? "" : text, attached.stored);
     attached.clear();
-    area.current?.focus();
+    if (touch.matches) area.current?.blur();
+    else area.current?.focus();
   };
   const dropping = useDrop(!inDemo(), (files) => { // visitors of the demo must not attach files
     attached.add(files);

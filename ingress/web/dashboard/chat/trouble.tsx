@@ -11,7 +11,7 @@ import type { ChatSession } from "./session";
 import type { Target } from "./target";
 import type { Turn } from "./turn";
 
-const maxDisabled = 60; // maximum number of seconds for which the button is disabled; if the wait is longer, a retry may succeed before its end
+const maxDisabled = 60; // maximum seconds for which the button is disabled; a retry may succeed before the end of a longer wait
 
 /** Shows a message that was refused, with a button that sends it again. */
 export function Refused({ turn, session }: { turn: Turn; session: ChatSession }) {
@@ -51,7 +51,7 @@ function headFor(problem: ApiError): string {
     case "rate_limited": return Words.tooManyRequests;
     case "budget_exceeded": return Words.budgetUsedUp;
     case "overloaded": return Words.serviceBusy;
-    case "caller_not_allowed": return Words.peopleMayNotChat;
+    case "caller_not_allowed": return Words.agentIsntOpenToPeople;
     case "not_found": return Words.agentNotFound;
     case "erased": return Words.messageErased;
     case "speaking_ended": return Words.notAnswered;

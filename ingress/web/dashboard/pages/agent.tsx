@@ -95,7 +95,7 @@ function Playground({ editor }: { editor: Editor }) {
   const pending = editor.changed.length > 0;
   if (!agent.allowedCallers.includes("user")) {
     return (
-      <Empty title={Words.peopleMayNotChat} action={<LinkButton href={`/dashboard/agents/${agent.id}/settings`}>{Words.openSettings}</LinkButton>}>
+      <Empty title={Words.agentIsntOpenToPeople} action={<LinkButton href={`/dashboard/agents/${agent.id}/settings`}>{Words.openSettings}</LinkButton>}>
         {Words.onlySchedulersAndServices}
       </Empty>
     );

@@ -15,7 +15,7 @@ export enum Words {
   itWasDeleted = "The agent was deleted, or it belongs to another of your organizations.",
   copyAgentsId = "Copy the agent’s id",
   readThisAgent = "Read this agent",
-  peopleMayNotChat = "People may not chat with this agent",
+  agentIsntOpenToPeople = "This agent isn’t open to people",
   openSettings = "Open settings",
   onlySchedulersAndServices = "Only schedulers and services may call this agent. To try it here, allow People under “Who may call it” in its settings.",
 

@@ -67,7 +67,7 @@ export enum Words {
   tooManyRequests = "Too many requests this minute",
   budgetUsedUp = "Budget used up",
   serviceBusy = "Service busy",
-  peopleMayNotChat = "People may not chat with this agent",
+  agentIsntOpenToPeople = "This agent isn’t open to people",
   agentNotFound = "Agent not found",
   messageErased = "Message erased",
   notAnswered = "Not answered",

@@ -216,7 +216,7 @@ export enum Words {
   agentRuns = "The agent runs.",
   itWaitsToBeCoalesced = "The test delivery waits to be coalesced with other deliveries.",
   filterExcludesItSoNothing = "The filter excludes the test delivery, so no run starts.",
-  serviceRespondedAsItDoesToSenders = "Parley responded as it does to the sender’s own tests, and no run starts.",
+  treatedAsTestMessageOfSender = "Parley treated this as a test message of the sender (such as GitHub’s ping), so no run starts.",
   noRunStartsSee = "No run starts. See Deliveries for the reason.",
   deliveryWasRejected = "The delivery was rejected. See Deliveries for the reason.",
 
@@ -250,7 +250,7 @@ export const deleteName = (name: string): string => `Delete “${name}”?`;
 // Texts of the module pages/hooks/allow.
 export const automationsMayRunName = (name: string): string => `Automations may run “${name}”.`;
 export const automationsMayNowRun = (name: string): string => `Automations may now run “${name}”.`;
-export const automationsMayNotRun = (name: string) => <><strong>Automations may not run “{name}”.</strong> Only people may call it, so triggers are refused.</>;
+export const automationsMayNotRun = (name: string) => <><strong>Automations aren’t allowed to run “{name}”.</strong> Only people can call it, so triggers are refused.</>;
 export const allowAutomationsToRun = (name: string): string => `Allow automations to run ${name}`;
 
 // Texts of the module pages/hooks/conditions.

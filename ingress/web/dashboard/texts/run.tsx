@@ -154,8 +154,8 @@ export const fromAfter = (after: string): string => `from ${after}`;
 // Texts of the module pages/run/timeline.
 export const endSoFar = (end: string): string => `${end} so far`;
 export const closeName = (name: string): string => `Close ${name}`;
-export const stripedOfDrawnShorter = (cut: number, cut2: string): string => `The striped ${cut === 1 ? "part is a wait" : "parts are waits"} of ${cut2}, drawn shorter than to scale.`;
-export const fromAcceptanceUntilItOfEnd = (end: string, outcomes: string): string => `${end} from acceptance until it ${outcomes}`;
+export const stripedPartIsLonger = (cut: number, cut2: string): string => cut === 1 ? `The striped part is a wait of ${cut2}. It is longer than it looks.` : `The striped parts are waits of ${cut2}. They are longer than they look.`;
+export const fromRequestUntilRun = (end: string, outcomes: string): string => `${end} from the request until the run ${outcomes}`;
 
 // Texts of the module pages/run/inspector.
 export const callsToolNamedGist = (toolNamed: string, gist: string) => <>Calls <strong>{toolNamed}</strong> <span class="quiet">{gist}</span></>;

@@ -7,6 +7,7 @@ export enum Words {
   addSampleDocuments = "Add the sample documents",
   noDocumentsYet = "There are no documents yet.",
   foundNothing = "The agent found nothing in the documents, because there are none yet.",
+  samplesAreMissing = "This suggested question is about the sample documents, which are missing.",
   adminsAddDocuments = "Only admins of the organization can add documents.",
   notNow = "Not now",
   samplesAreReady = "The sample documents are ready.",

@@ -65,7 +65,7 @@ export enum Words {
   browserGaveNoReason = "The browser gave no reason. Try again.",
   voiceIsOffForThisAgent = "Voice is off for this agent",
   switchItOnInAgents = "Switch voice on in the agent’s settings, under Tools.",
-  peopleMayNotChat = "People may not chat with this agent",
+  agentIsntOpenToPeople = "This agent isn’t open to people",
   allowPeopleInAgents = "Allow People in the agent’s settings, under “Who may call it”.",
   tooManyConnections = "Too many connections",
   tryAgainInMoment = "Try again in a moment.",

@@ -40,7 +40,7 @@ export function refusal(error: ApiError): Trouble {
     case "voice_not_enabled":
       return { head: Words.voiceIsOffForThisAgent, words: Words.switchItOnInAgents, again: false, settings: "tools" };
     case "caller_not_allowed":
-      return { head: Words.peopleMayNotChat, words: Words.allowPeopleInAgents, again: false, settings: "callers" };
+      return { head: Words.agentIsntOpenToPeople, words: Words.allowPeopleInAgents, again: false, settings: "callers" };
     case "rate_limited":
     case "rate_limit_exceeded":
     case "too_many_streams":

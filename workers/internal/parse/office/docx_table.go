@@ -136,8 +136,8 @@ func (w *word) writeRow(r *tableRow) error {
 	return nil
 }
 
-// tableRow reads a row. While it is read, w.row refers to it, so that page breaks in its cells are
-// recorded in it. The caller writes the row.
+// tableRow reads a row. During the call, w.row is this row, so page breaks in the cells are recorded
+// in the row. The caller writes the row.
 func (w *word) tableRow() (*tableRow, error) {
 	r := &tableRow{}
 	outer := w.row

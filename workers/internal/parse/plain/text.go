@@ -228,9 +228,9 @@ func ideographic(r rune) bool {
 	return r >= 0x2E80 && r <= 0x9FFF || r >= 0xF900 && r <= 0xFAFF || r >= 0xFF00 && r <= 0xFF60 || r >= 0x20000 && r <= 0x3FFFF
 }
 
-// joined joins wrapped lines with spaces. It adds no space after a hyphen, and none between
-// characters of scripts without spaces. A hyphen at the end of a line is kept, because it may
-// belong to the word.
+// joined joins wrapped lines with spaces. It adds no space after a hyphen that follows a letter and
+// precedes a lower-case letter, and none between characters of scripts without spaces. A hyphen at
+// the end of a line is kept, because it may belong to the word.
 func joined(lines []string) string {
 	var b strings.Builder
 	var last, before rune

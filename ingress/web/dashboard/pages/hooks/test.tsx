@@ -67,6 +67,6 @@ function Test({ hook, onClose }: { hook: Hook; onClose: () => void }) {
 
 const outcome: Record<Received["status"], string> = {
   accepted: Words.agentRuns, coalesced: Words.itWaitsToBeCoalesced, filtered: Words.filterExcludesItSoNothing,
-  answered: Words.serviceRespondedAsItDoesToSenders, refused: Words.noRunStartsSee,
+  answered: Words.treatedAsTestMessageOfSender, refused: Words.noRunStartsSee,
   rejected: Words.deliveryWasRejected,
 };

@@ -37,7 +37,7 @@ export function Timeline({ trace, run }: { trace: Trace; run: Run }) {
       {table ? <div class="parts-table"><PartsTable parts={parts} /></div> : <Chart parts={parts} scale={scale} trace={trace} run={run} />}
       {!table && cut.length > 0 && (
         <p class="hint">
-          {texts.stripedOfDrawnShorter(cut.length, listed.format(cut.map((s) => duration(s.to - s.from))))}
+          {texts.stripedPartIsLonger(cut.length, listed.format(cut.map((s) => duration(s.to - s.from))))}
         </p>
       )}
       <p class="quiet small">{summary(parts, scale, run.status, open)}</p>
@@ -53,7 +53,7 @@ function summary(parts: Part[], scale: Scale, status: RunStatus, open: boolean):
   const kinds = ([[Words.waitingForAWorker, queue], [Words.inTheModel, turn], [Words.inTools, tool], [Words.waitingForAPerson, wait], [Words.waitingForTheClient, client], [Words.lostWithWorker, lost]] as const).filter(([, ms]) => ms > 0);
   const shown = roundDurations(scale.end, kinds.map(([what, took]) => ({ took, fixed: what === Words.waitingForAWorker })));
   const words = kinds.map(([what], i) => `${duration(shown[i] ?? 0)} ${what}`);
-  const whole = open ? texts.endSoFar(duration(scale.end)) : texts.fromAcceptanceUntilItOfEnd(duration(scale.end), outcomes[status] ?? Words.ended);
+  const whole = open ? texts.endSoFar(duration(scale.end)) : texts.fromRequestUntilRun(duration(scale.end), outcomes[status] ?? Words.ended);
   return words.length === 0 ? `${whole}.` : `${whole}: ${words.join(", ")}.`;
 }
 

@@ -63,6 +63,8 @@ func words(text string) map[string]int {
 	return list
 }
 
+// compared maps a character for strings.Map: a direction mark becomes a space; hyphens, combining
+// marks and control characters are dropped.
 func compared(r rune) rune {
 	switch {
 	case r >= 0x202A && r <= 0x202C: // direction marks; poppler puts them, and spaces, around text that runs in the other direction
