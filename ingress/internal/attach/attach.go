@@ -48,7 +48,7 @@ type Deps struct {
 }
 
 // Files stores uploads and attachments. It is safe for concurrent use. A process uses a single
-// value. Contents are stored before the rows that refer to them; the sweeper removes contents to
+// Files. Contents are stored before the rows that refer to them; the sweeper removes contents to
 // which no row refers.
 type Files struct {
 	Deps

@@ -32,7 +32,7 @@ var errPasswordsBusy = errors.New("too many simultaneous password checks")
 
 // Passwords hashes and checks passwords, a few at a time, because each hash occupies a core and a
 // lot of memory, and any client can request one. It rejects requests that would have to wait too
-// long. It is safe for concurrent use. A process uses a single value.
+// long. It is safe for concurrent use. A process uses a single Passwords.
 type Passwords struct {
 	cost    argon2id.Params
 	slots   chan struct{} // one element for each hash in progress

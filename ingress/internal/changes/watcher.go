@@ -42,7 +42,8 @@ func (w *Watcher) Close() {
 	}
 }
 
-// mark sets marks and wakes the watcher. It never blocks. The hub calls it while it holds its lock.
+// mark sets marks and wakes the watcher. It never blocks. The hub calls mark while the lock of the
+// hub is held.
 func (w *Watcher) mark(marks uint32) {
 	w.marks.Or(marks)
 	select {

@@ -112,7 +112,7 @@ func (r *Reader) Follow(events Events) *Reader {
 // Next returns the next events. Their text counts as shown at the next call of Next, because they
 // have been sent by then. The shown text of a cancelled run is stored before the client learns of
 // the cancellation. Otherwise the client's next message could start before the text is in the
-// history. Next implements Events. Next returns errors of the source.
+// history. Next implements Events. It returns errors of the source.
 func (r *Reader) Next(ctx context.Context, until time.Time) ([]domain.Event, error) {
 	r.sent()
 	if r.cancelled {

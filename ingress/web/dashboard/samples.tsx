@@ -102,7 +102,7 @@ export interface SamplesState {
   loading: boolean;
   /** Whether the organization has no documents. */
   none: boolean;
-  /** Whether the organization has few documents, and none of them is a sample. */
+  /** Whether the organization has few documents, none of which is a sample. */
   missing: boolean;
   /** The number of samples that the organization has, and of those that are ready. */
   added: number;
