@@ -338,7 +338,7 @@ func (i *Ingress) openVoice(signer *secrets.Signer) (err error) {
 }
 
 // publicURL returns the configured public URL. If none is configured, it returns the URL of the
-// listener. The URL has no path. Links in responses begin with it.
+// listener. The URL has no path. Links in responses begin with this URL.
 func publicURL(cfg Config, listener net.Listener) string {
 	switch {
 	case cfg.PublicURL != "":

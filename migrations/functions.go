@@ -98,8 +98,8 @@ func applyFunctions(ctx context.Context, db *sql.DB, functions []functionFile, n
 	return nil
 }
 
-// applyChanged applies the files whose digests differ from the recorded ones, within tx. It drops
-// no function: it only removes the records of files that no longer exist.
+// applyChanged applies, within tx, the files whose digests differ from the recorded digests. It
+// drops no function: it only removes the records of files that no longer exist.
 func applyChanged(ctx context.Context, tx *sql.Tx, functions []functionFile) error {
 	applied, err := appliedFunctions(ctx, tx)
 	if err != nil {

@@ -35,7 +35,7 @@ type Event struct {
 	Data []byte
 }
 
-// Ends reports whether the event is the last one of its run. A stream without runs, such as the
+// Ends reports whether the event is the last event of its run. A stream without runs, such as the
 // stream of changes, has no last event.
 func (e Event) Ends() bool {
 	switch e.Type {

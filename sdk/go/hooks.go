@@ -46,9 +46,9 @@ func (h Hooks) Update(ctx context.Context, id string, change HookChange) (*Hook,
 	return act[Hook](ctx, h.group, Request{Method: http.MethodPut, Path: hooksPath, Body: change, Keyed: true}, id, "")
 }
 
-// RotateSecret sets a new secret. The previous one stays valid for rotation.KeepSeconds. A secret
-// that the service generates is shown only in this result. The request is not repeated if the
-// service may have executed it.
+// RotateSecret sets a new secret. The previous secret stays valid for rotation.KeepSeconds. A
+// secret that the service generates is shown only in this result. The request is not repeated if
+// the service may have executed it.
 func (h Hooks) RotateSecret(ctx context.Context, id string, rotation HookRotation) (*Hook, error) {
 	return act[Hook](ctx, h.group, Request{Method: http.MethodPost, Path: hooksPath, Body: rotation}, id, "rotate")
 }

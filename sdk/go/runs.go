@@ -87,8 +87,8 @@ func (r Runs) Wait(ctx context.Context, id string) (*Run, error) {
 	return r.await(ctx, pollRequest(id), id)
 }
 
-// Stream returns a run's events, from the first one or after the event with the id lastEventID. The
-// stream ends with the run. No request is made before it is read.
+// Stream returns a run's events, from the first event, or after the event with the id lastEventID.
+// The stream ends with the run. No request is made before it is read.
 func (r Runs) Stream(id, lastEventID string) *Stream {
 	request := Request{Method: http.MethodGet, Path: runsPath, Query: params("id", id, "stream", "1")}
 	if lastEventID != "" {

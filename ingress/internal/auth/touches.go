@@ -58,7 +58,7 @@ func (t *touches) note(name string, now time.Time) {
 	}
 }
 
-// run writes the recorded uses until ctx ends. At the end it writes the remaining ones. run is
+// run writes the recorded uses until ctx ends. At the end it writes the remaining uses. run is
 // called once.
 func (t *touches) run(ctx context.Context) {
 	for {

@@ -173,7 +173,7 @@ func (s *ResponseStream) part() partRef {
 }
 
 // citation writes a citation, unless an earlier attempt has reported it. Attempts are compared by
-// the number of citations: a repeated attempt reports the same ones in the same order.
+// the number of citations: a repeated attempt reports the same citations in the same order.
 func (s *ResponseStream) citation(data []byte) error {
 	var added struct {
 		Citation domain.Citation `json:"citation"`

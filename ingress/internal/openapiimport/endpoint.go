@@ -68,8 +68,8 @@ func (d *document) endpoint(o operation, b *base) (domain.Endpoint, error) {
 }
 
 // description joins the summary and the description of an operation. It omits the summary if the
-// description begins with it. The result has at most maxDescription characters. It is "" if the
-// operation has neither.
+// description begins with the summary. The result has at most maxDescription characters. It is ""
+// if the operation has neither.
 func description(operation map[string]any) string {
 	summary, text := clean(stringValue(operation, "summary")), clean(stringValue(operation, "description"))
 	switch {

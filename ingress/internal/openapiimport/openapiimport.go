@@ -127,7 +127,7 @@ func (d *document) convert(operations []operation, base *base) ([]domain.Endpoin
 		case err != nil:
 			return nil, nil, err
 
-		// The limit counts converted operations only, because skipped ones need no room.
+		// The limit counts converted operations only, because skipped operations need no room.
 		case len(endpoints) == maxEndpoints:
 			return nil, nil, invalid("operations", CodeRequired, "selects more than %d operations; select fewer", maxEndpoints)
 		}

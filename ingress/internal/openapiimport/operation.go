@@ -75,7 +75,7 @@ func (d *document) operations() []operation {
 		}
 	}
 
-	// Names are assigned in this order, so the first of several equal ones gets no suffix.
+	// Names are assigned in this order, so the first of several equal names gets no suffix.
 	taken := map[string]bool{}
 	for i := range all {
 		all[i].name = nameFor(all[i], taken)

@@ -109,8 +109,8 @@ func parse(raw []byte) (value any, err error) {
 }
 
 // nodes estimates the number of values in a YAML text. The estimate may be much too high, but is
-// never much too low. It needs no parsing: each value of a YAML text needs one of these signs,
-// apart from the first one.
+// never much too low. It needs no parsing: each value of a YAML text except the first needs one of
+// these signs.
 func nodes(raw []byte) int {
 	n := 0
 	for _, sign := range []string{",", "\n", ": ", "- ", "[", "{"} {

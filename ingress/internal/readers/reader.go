@@ -153,7 +153,7 @@ func (r *Reader) delta(data []byte) {
 }
 
 // sent adds the text of the last returned events to the shown text. The events of the previous call
-// were sent, since the caller asks for the next ones.
+// were sent, since the caller asks for the next events.
 func (r *Reader) sent() {
 	for _, text := range r.unsent {
 		r.shown.Delta(text)
@@ -179,7 +179,7 @@ func (r *Reader) End(ctx context.Context) {
 	case left && !r.rules.Keep:
 		r.watch.leave(r)
 	case left && r.resumed && !r.ended:
-		// The ingress that watches the run may be another one, so send it the text.
+		// Another ingress may watch the run, so send the text to all of them.
 		text := r.shown.Text()
 		r.watch.showed(r.run.ID, text)
 		if len(text) <= maxShownSent {

@@ -63,8 +63,8 @@ func (c *Conversation) stop(e *effects, a *answer) {
 }
 
 // finish ends the response in progress, and begins the next response if one is due. Every response
-// that has begun ends here. The answer stays available as the previous one, because its audio may
-// still be playing.
+// that has begun ends here. The answer stays available as the previous answer, because its audio
+// may still be playing.
 func (c *Conversation) finish(e *effects, now time.Time, s status) {
 	a := c.now
 	c.active = now

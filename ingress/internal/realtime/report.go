@@ -48,8 +48,8 @@ func reportAlive(c *Conversation, r contract.VoiceReport) {
 
 // speechStarted handles the beginning of speech. It ignores speech that was already committed. It
 // also ignores speech in progress that a new worker has detected again. If the session allows it,
-// speech interrupts the response in progress and stops the audio of the previous one. The client
-// gets speech_started.
+// speech interrupts the response in progress and stops the audio of the previous response. The
+// client gets speech_started.
 func speechStarted(c *Conversation, e *effects, now time.Time, r contract.VoiceReport) {
 	in := &c.input
 	switch _, known := c.items.find(r.Item); {

@@ -35,8 +35,8 @@ type clientMessage struct {
 }
 
 // reader reads messages from the socket. It reads the next message while the owner handles the
-// current one. The owner returns the memory of messages that it has processed. Only the goroutine
-// of the reader calls read, and only the owner calls release.
+// current message. The owner returns the memory of messages that it has processed. Only the
+// goroutine of the reader calls read, and only the owner calls release.
 type reader struct {
 	socket *websocket.Conn
 	free   chan []byte // memory of processed messages, for reuse

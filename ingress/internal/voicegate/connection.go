@@ -329,7 +329,7 @@ func (c *connection) opened(came openResult) {
 }
 
 // leave is called when the gate begins to drain, and again when the time for draining ends. The
-// first call lets the answer in progress finish. The second one ends the connection.
+// first call lets the answer in progress finish. The second call ends the connection.
 func (c *connection) leave() {
 	if c.leaving {
 		c.end(endDrain)

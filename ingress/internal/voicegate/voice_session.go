@@ -113,7 +113,7 @@ func (v *voiceSession) up(came openResult) {
 }
 
 // send sends audio and commands to the worker. If that is not possible now, it queues them for this
-// worker or the next one. The data is not copied, so it must not change.
+// worker or the next worker. The data is not copied, so it must not change.
 func (v *voiceSession) send(audio []contract.VoiceAudio, commands []contract.VoiceCommand) {
 	if v.at == nil && v.stop == nil {
 		return // the state with which the next session begins will contain this data

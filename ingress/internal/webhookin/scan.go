@@ -155,7 +155,7 @@ func (s *scanner) list(w *wanted) {
 }
 
 // forget removes the values of a subtree. It does nothing if the subtree is nil. Values of an
-// earlier member must not be mixed with those of a later one with the same name.
+// earlier member must not be mixed with those of a later member with the same name.
 func (s *scanner) forget(w *wanted) {
 	if w == nil {
 		return

@@ -124,7 +124,7 @@ func presented(source domain.HookSource, signatureHeader string, header http.Hea
 }
 
 // by returns 1 if one of the signatures was made with the secret, and otherwise 0. It checks all
-// signatures, so the duration does not depend on the position of the valid one.
+// signatures, so the duration does not depend on the position of the valid signature.
 func (s *signed) by(source domain.HookSource, secret string, body []byte) int {
 	if source == domain.HookToken {
 		// A sender may put "Bearer " before the secret or not.
@@ -218,7 +218,7 @@ func plainSignature(header http.Header, name string) (signed, error) {
 
 // stripeSignatures parses a header of the form t=<seconds>,v1=<hex>[,v1=…]. It ignores signatures
 // of other schemes. The error is ErrStale if the time is not recent. A malformed signature is
-// ignored if another one is valid.
+// ignored if another signature is valid.
 func stripeSignatures(header http.Header, now time.Time) (signed, error) {
 	value, err := one(header, HeaderStripe)
 	if err != nil {

@@ -128,7 +128,7 @@ func (l *Hooks) queue(id string) chan struct{} {
 	return l.first
 }
 
-// find reads a hook, unless another request has read it while this one waited for a slot. The wait
+// find reads a hook, unless another request has read it while this request waited for a slot. The wait
 // and the read together take at most hookReadTime. Errors of the database are not cached.
 func (l *Hooks) find(ctx context.Context, id string) (knownHook, error) {
 	ctx, cancel := context.WithTimeout(ctx, hookReadTime)
@@ -142,7 +142,7 @@ func (l *Hooks) find(ctx context.Context, id string) (knownHook, error) {
 		return knownHook{}, tooManyHooks()
 	}
 
-	// Another request may have read the hook while this one waited for a slot.
+	// Another request may have read the hook while this request waited for a slot.
 	if entry, known := l.remembered(id); known {
 		return entry, nil
 	}

@@ -20,7 +20,7 @@ export function readsDocument({ tools: { knowledge }, allowedCallers }: Agent, d
 
 /**
  * Returns the agents that read a document, the newest one first, and a function that opens the chat
- * with one of them. The list is undefined while it loads.
+ * with an agent. The list is undefined while it loads.
  */
 function useReaders(d: Document): { readers: Agent[] | undefined; ask: (agent: Agent) => void } {
   const { agents, loaded } = useAgents();
