@@ -128,8 +128,8 @@ func (l *Hooks) queue(id string) chan struct{} {
 	return l.first
 }
 
-// find reads a hook, unless another request has read it while this request waited for a slot. The wait
-// and the read together take at most hookReadTime. Errors of the database are not cached.
+// find reads a hook, unless another request has read it while this request waited for a slot. The
+// wait and the read together take at most hookReadTime. Errors of the database are not cached.
 func (l *Hooks) find(ctx context.Context, id string) (knownHook, error) {
 	ctx, cancel := context.WithTimeout(ctx, hookReadTime)
 	defer cancel()
