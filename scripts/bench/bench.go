@@ -236,7 +236,8 @@ func (s *loadEnv) both(
 	return bare, p, dsns, err
 }
 
-// keep makes a server of package model run until the end of the load, and returns the server.
+// keep registers a server of package model to be stopped at the end of the load, and returns the
+// server.
 func keep[S interface{ Stop() }](s *loadEnv, server S) S {
 	s.stops = append(s.stops, func() error { server.Stop(); return nil })
 	return server

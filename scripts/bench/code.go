@@ -22,7 +22,7 @@ type code struct {
 	Pause  time.Duration `default:"50ms" help:"Time between two calls."`
 }
 
-// The measured program prints the text printed.
+// program is the measured program. It prints the text in the constant printed.
 const (
 	program    = "print(6 * 7)"
 	printed    = "42"

@@ -15,7 +15,7 @@ import (
 )
 
 // Durations of the steps of a round. primeTime is the duration of the first requests to each side,
-// which open its connections. nudgeTime is that of the nudge; see compare.
+// which open its connections. nudgeTime is the duration of the nudge; see compare.
 const (
 	primeTime  = time.Second
 	nudgeTime  = 20 * time.Millisecond

@@ -35,9 +35,10 @@ func clientsWithin(wanted, filesOfEach int) (int, error) {
 	return min(maximum, wanted), nil
 }
 
-// heldMemory returns the number of bytes by which the memory of each process of a group grows while
-// requests wait. The keys are the names of the processes. The function send sends the requests, and held reports whether all of them wait.
-// When the memory has been measured, heldMemory calls release, and the requests must end.
+// heldMemory measures the memory that requests occupy while they wait. It returns the growth of
+// each process of a group in bytes, by the name of the process. The function send sends the
+// requests, and held reports whether all of them wait. When the memory has been measured,
+// heldMemory calls release, and the requests must end.
 func heldMemory(
 	ctx context.Context, group *process.Group, send func(context.Context) error, held func() (bool, error), release func() error,
 ) (grown map[string]int64, err error) {

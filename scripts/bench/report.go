@@ -33,8 +33,8 @@ type setup struct {
 	Overrides  map[string]string `json:"overrides"` // Parley's settings that differ from their defaults
 }
 
-// row compares Parley's value of one measure with the floor's. Floor is nil, and Ratio 0, for a
-// measure without a floor.
+// row compares Parley's value of one measure with the floor's. For a measure without a floor, Floor
+// is nil and Ratio is 0.
 type row struct {
 	Load    string  `json:"load"`
 	Case    string  `json:"case"`
@@ -61,8 +61,9 @@ type goal struct {
 	Met     bool    `json:"met"`
 }
 
-// ratioAtLeast, like the following functions, returns a goal. ratioAtLeast and ratioAtMost apply to
-// the ratio, atLeast and atMost to Parley's value, and addsAtMost to the difference.
+// ratioAtLeast, like the following functions, returns a goal. The goals of ratioAtLeast and
+// ratioAtMost apply to the ratio. The goals of atLeast and atMost apply to Parley's value. The goal
+// of addsAtMost applies to the difference.
 func ratioAtLeast(limit float64) *goal { return &goal{On: "ratio", AtLeast: true, Limit: limit} }
 func ratioAtMost(limit float64) *goal  { return &goal{On: "ratio", Limit: limit} }
 func atLeast(limit float64) *goal      { return &goal{On: "value", AtLeast: true, Limit: limit} }
@@ -81,9 +82,9 @@ func (g *goal) String() string {
 	return fmt.Sprintf("%s %s %g: %s", g.On, sign, g.Limit, met)
 }
 
-// add adds a row to the report and returns it; the pointer is valid until the next row is added. If
-// there are no floor values, the row contains only Parley's values. If there is a goal, add sets
-// whether it is met.
+// add adds a row to the report and returns a pointer to the row, which is valid until the next row
+// is added. If there are no floor values, the row contains only Parley's values. If g is not nil,
+// add records in g whether the goal is met.
 func (s *loadEnv) add(name, measure string, floor, parley []float64, g *goal) *row {
 	r := row{Load: s.load, Case: name, Measure: measure, Parley: newFigure(parley), Goal: g}
 	var beside float64

@@ -21,7 +21,8 @@ type searches struct {
 	Passages  int `default:"100000" help:"Number of stored passages when latency is measured. They are copies of the documents."`
 }
 
-// The parameters of the questions and of their measurement. chunks counts the passages.
+// These constants are the parameters of the questions and of their measurement. chunks is the SQL
+// query that counts the passages.
 const (
 	questionSeed = 6
 	recallDepth  = 5  // a question counts as answered if its right answer is among this number of best passages

@@ -14,9 +14,9 @@ const (
 	patience  = 5 * time.Minute // the ingress lets a request wait for up to 55 s, and a large document takes minutes
 )
 
-// until calls done until it returns true, every pollEvery and for at most patience. It returns an
-// error if the clients end first. The channel ended then receives the clients' error; it may be
-// nil.
+// until calls the function done every pollEvery until done returns true or an error, for at most
+// patience. It returns an error if the clients end first. The channel ended receives the clients'
+// error when they end; the channel may be nil.
 func until(ctx context.Context, ended <-chan error, done func() (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -101,8 +101,8 @@ func waitingMemory(ctx context.Context, s *loadEnv, provider *model.Model, name 
 	return kibEach(memory["ingress"], waiters), errors.Join(err, p.Err(), p.Stop())
 }
 
-// waitAll returns a function that sends requests which wait. The clients start at startRate. The
-// function returns when all requests have ended.
+// waitAll returns a function that sends the requests of all waiters. The clients start at
+// startRate. The function returns when all requests have ended.
 func waitAll(spec load.Spec, waiters int) func(context.Context) error {
 	return func(ctx context.Context) error {
 		_, err := load.Execute(ctx, spec, load.Duration{Clients: waiters, Spread: time.Duration(waiters) * time.Second / startRate})

@@ -93,7 +93,7 @@ func (r *results) add(e event) {
 	}
 }
 
-// The limits of the method slowest.
+// These constants are the limits of the method slowest.
 const (
 	slowPackages = 15
 	slowTests    = 25

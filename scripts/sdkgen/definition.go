@@ -9,8 +9,8 @@ import (
 )
 
 // definition is a named type: a record with fields, or another name for a shape. It is independent
-// of the language in which it is printed. A definition without record has a shape and, for an enum
-// whose values are described, values.
+// of the language in which it is printed. If the field record is false, the definition has a shape.
+// A definition of an enum whose values are described also has values.
 type definition struct {
 	name, doc string
 	record    bool
@@ -51,8 +51,8 @@ const (
 	union      // one of several shapes
 )
 
-// shape is a type expression. of contains the element of a list or dictionary, or the alternatives
-// of a union.
+// shape is a type expression. The field of contains the element of a list or dictionary, or the
+// alternatives of a union.
 type shape struct {
 	kind  kind
 	whole bool   // of a number: whether it must be an integer

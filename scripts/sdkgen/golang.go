@@ -10,8 +10,8 @@ import (
 	"parley/scripts/internal/surface"
 )
 
-// golang generates the types of the Go SDK that the SDK's methods need. It generates no types for the
-// parameters of operations, because the Go methods take the parameters as separate arguments.
+// golang generates the types of the Go SDK that the SDK's methods need. It generates no types for
+// the parameters of operations, because the Go methods take the parameters as separate arguments.
 func golang(doc object) ([]byte, error) {
 	all, err := definitions(doc)
 	if err != nil {
@@ -66,8 +66,8 @@ func isForeign(name string) bool {
 	return slices.ContainsFunc([]string{"AiSdk", "AgUi", "OpenAi"}, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
-// goWriter writes definitions as Go types. of contains all definitions by name, and wanted the
-// names of those to write.
+// goWriter writes definitions as Go types. The field of contains all definitions by name, and the
+// field wanted contains the names of the definitions to write.
 type goWriter struct {
 	out    strings.Builder
 	of     map[string]definition

@@ -22,7 +22,7 @@ type node struct {
 	bare                    bool // true if no text precedes the first part, and flat writes neither head nor tail
 }
 
-// flat returns the node on one line.
+// flat returns the text of the node on one line.
 func (n node) flat() string {
 	if n.text != "" {
 		return n.text
@@ -38,8 +38,8 @@ func (n node) flat() string {
 }
 
 // layOut formats a node that begins at the given column of an indented line. indent is the
-// indentation of that line, and step the additional indentation of inner lines. room is the number
-// of columns that stay free on the last line.
+// indentation of that line, and step is the additional indentation of inner lines. room is the
+// number of columns that stay free on the last line.
 func (n node) layOut(column, indent, step, room int) string {
 	flat := n.flat()
 	if n.text != "" || column+utf8.RuneCountInString(flat)+room <= width {
@@ -66,7 +66,7 @@ func (n node) layOut(column, indent, step, room int) string {
 }
 
 // wrap breaks a description into lines of at most room columns; a longer word gets a line of its
-// own. It fills the lines of paragraphs, and keeps the lines of lists and tables. Paragraphs are
+// own. wrap fills the lines of paragraphs, and keeps the lines of lists and tables. Paragraphs are
 // separated by empty lines.
 func wrap(doc string, room int) []string {
 	var out, words []string

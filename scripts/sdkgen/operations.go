@@ -71,8 +71,8 @@ func (r *reader) parameters(o operation) []object {
 	return out
 }
 
-// defineParameters defines a record with those parameters that are in the given place (path, query
-// or header). Without such a parameter, it defines nothing. Path parameters are always required.
+// defineParameters defines a record with the parameters in one part of a request: path, query or
+// header. Without such a parameter, it defines nothing. Path parameters are always required.
 func (r *reader) defineParameters(name, doc, in string, parameters []object) {
 	at := -1
 	for _, parameter := range parameters {

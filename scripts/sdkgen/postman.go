@@ -93,7 +93,7 @@ type (
 )
 
 // identifiers matches the IDs that occur in examples. variables lists the Postman variables that
-// replace them, by the prefix of the ID.
+// replace the IDs, by the prefix of the ID.
 var (
 	identifiers = regexp.MustCompile(`\b(ag|org|run|resp|doc|usr|key|file|ls|inv)_[0-7][0-9a-hjkmnp-tv-z]{25}\b|\b(src)_[0-9a-f]{64}\b`)
 	variables   = []struct{ prefix, name, doc string }{
@@ -200,8 +200,8 @@ func (f folder) sortRequests() {
 	}
 }
 
-// rememberScript returns the lines of the script remember, with the names of the variables by
-// prefix.
+// rememberScript returns the lines of the script remember. The script contains the names of the
+// variables by prefix.
 func rememberScript() []string {
 	var names []string
 	for _, v := range variables {

@@ -129,8 +129,8 @@ func without(o object, name string) object {
 	return slices.DeleteFunc(slices.Clone(o), func(item yamldoc.Item) bool { return item.Key == name })
 }
 
-// fields returns the fields of a record. Types for objects in the fields are defined with the name
-// of the record and of the field.
+// fields returns the fields of a record. An object in a field becomes a type whose name joins the
+// names of the record and the field.
 func (r *reader) fields(parent string, schema object) []field {
 	required := schema.Texts("required")
 	var out []field

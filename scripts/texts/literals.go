@@ -107,8 +107,8 @@ func (l *lexer) isKey(end int) bool {
 	return l.top().open == '{' && (l.last == "{" || l.last == ",") && colon.MatchString(l.in[end:])
 }
 
-// string reads a string. It is added to the result unless it is the name of a property or the
-// operand of a comparison.
+// string reads a string. The string is added to the result unless it is the name of a property or
+// the operand of a comparison.
 func (l *lexer) string(quoted string) {
 	value := unescape(quoted[1 : len(quoted)-1])
 	if f := l.top(); f.argument == 0 && creates.MatchString(f.function) {

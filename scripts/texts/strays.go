@@ -17,7 +17,7 @@ type stray struct {
 	text string // the text, in which ⟨…⟩ stands for an inserted value
 }
 
-// table matches the names of tables of texts, and code those of modules.
+// table matches the names of modules with tables of texts. code matches the names of all modules.
 var (
 	table = regexp.MustCompile(`(^|[/.])texts\.tsx?$|(^|/)texts/`)
 	code  = regexp.MustCompile(`\.tsx?$`)
@@ -27,7 +27,7 @@ var (
 )
 
 // strays returns the texts that are not in tables, and the texts in style sheets. The paths of the
-// modules are relative to ingress/web in the repository. It returns an error if there are no
+// modules are relative to ingress/web in the repository. strays returns an error if there are no
 // modules, because then a path is wrong.
 func strays(ctx context.Context, root string, paths []string) ([]stray, error) {
 	web := filepath.Join(root, "ingress", "web")
@@ -69,8 +69,8 @@ func strays(ctx context.Context, root string, paths []string) ([]stray, error) {
 	return found, nil
 }
 
-// readStyles reads all style sheets. It returns the names of the attributes whose values they print,
-// and the texts in them. Such a text is a stray, because it cannot be translated.
+// readStyles reads all style sheets. It returns the names of the attributes whose values they
+// print, and the texts in them. Such a text is a stray, because it cannot be translated.
 func readStyles(web string) (printed map[string]bool, found []stray, err error) {
 	printed = map[string]bool{}
 	files := os.DirFS(web)
@@ -128,7 +128,7 @@ func printedBy(sheet string) (attributes, texts []string) {
 }
 
 // transform returns TypeScript modules as JavaScript, in the order of files. JSX becomes function
-// calls, so that its texts are ordinary strings. It runs bin/esbuild.
+// calls, so that its texts are ordinary strings. transform runs bin/esbuild.
 func transform(ctx context.Context, root, web string, files []string) ([]string, error) {
 	out, err := os.MkdirTemp("", "parley-texts-")
 	if err != nil {

@@ -113,7 +113,8 @@ func readComments(name, content string, pattern *regexp.Regexp) []text {
 var (
 	// sqlMessage matches a message that a function raises.
 	sqlMessage = regexp.MustCompile(`RAISE (?:EXCEPTION|WARNING|NOTICE) '[^']*'`)
-	// hashString matches a string of several words. A string of three quotes may have several lines.
+	// hashString matches a string of several words. A string of three quotes may have several
+	// lines.
 	hashString = regexp.MustCompile(`(?s:"{3}.*?"{3})|"[^"\n]* [^"\n]*"|'[^'\n]* [^'\n]*'`)
 )
 
@@ -128,7 +129,7 @@ func readScripts(name, content string) []text {
 }
 
 // readStrings returns each match of a pattern outside of comments as a message. The comments are
-// blanked, so that the numbers of lines stay correct.
+// blanked, so that the line numbers stay correct.
 func readStrings(name, content string, comments, pattern *regexp.Regexp) []text {
 	content = comments.ReplaceAllStringFunc(content, func(c string) string { return strings.Repeat("\n", strings.Count(c, "\n")) })
 	var texts []text

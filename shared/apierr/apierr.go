@@ -54,8 +54,8 @@ type Field struct {
 }
 
 // Error is an error that a caller may see: the code, a sentence, the invalid fields and, if a retry
-// can help, the time to wait before it. Err is the cause; it is logged and never shown. An Error
-// must not be changed after it was returned.
+// can help, the time to wait before the retry. Err is the cause; it is logged and never shown. An
+// Error must not be changed after it was returned.
 type Error struct {
 	Code       Code
 	Detail     string

@@ -26,7 +26,7 @@ var ErrFull = errors.New("too many calls are waiting")
 var ErrStopped = errors.New("the batch group is closed")
 
 // Group collects calls with a request of type Q and executes them in batches. Each call gets a
-// result of type A. It is safe for concurrent use once Run has started.
+// result of type A. A Group is safe for concurrent use after Run has started.
 type Group[Q, A any] struct {
 	do    func(context.Context, []Q) ([]A, error)
 	max   int             // maximum number of requests of a batch
@@ -191,7 +191,7 @@ func (g *Group[Q, A]) sizeFor(c call[Q, A]) int {
 }
 
 // flush executes one batch and gives each call its result. It also records the size and the
-// duration of the batch, from which collect derives its patience.
+// duration of the batch, from which collect derives its waiting time.
 func (g *Group[Q, A]) flush(ctx context.Context, calls []call[Q, A]) {
 	reqs := make([]Q, len(calls))
 	for i := range calls {

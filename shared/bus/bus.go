@@ -40,8 +40,7 @@ type Bus struct {
 	log zerolog.Logger
 	// jobLog logs job messages that were not published or not stored. It is sampled, because a
 	// server that stores nothing would cause a log line per message.
-	jobLog zerolog.Logger
-	// replicas is the number of servers that store the stream, if this process creates it.
+	jobLog   zerolog.Logger
 	replicas int // number of servers that store the stream, if this process creates it
 
 	changes     *changes
@@ -367,9 +366,9 @@ func (b *Bus) Done(runID, replyTo string, result []byte) {
 	b.publish(contract.SubjectDone+runID, nil)
 }
 
-// Ended is like Done, but its notice also contains the last event of the run's log, with the event's
-// position and the run's status. A subscriber then need not read the log. The notice omits an event
-// that is too large for a message.
+// Ended is like Done, but its notice also contains the last event of the run's log, with the
+// event's position and the run's status. A subscriber then need not read the log. The notice omits
+// an event that is too large for a message.
 func (b *Bus) Ended(runID, replyTo string, result []byte, at domain.EventID, status domain.RunStatus) {
 	b.reply(runID, replyTo, result)
 

@@ -9,7 +9,7 @@
 // reply and tries again.
 //
 // Each process has one Bus. Subjects, headers and encodings are defined in package contract. The
-// following files contain the parts:
+// parts of the package are in these files:
 //
 //   - bus.go: the connection, the job stream, replies and notices
 //   - jobs.go: receiving job messages

@@ -60,8 +60,8 @@ func newSlotPool(cfg ToolOptions) *slotPool {
 }
 
 // acquire returns the turn of a call. The call starts immediately or waits in the queue until the
-// turn's channel begin is closed. It returns nil if the queue has no room for the call or the pool
-// is closed. The caller must release the turn.
+// turn's channel begin is closed. acquire returns nil if the queue has no room for the call or the
+// pool is closed. The caller must release the turn.
 func (p *slotPool) acquire(owner string) *toolTurn {
 	p.mu.Lock()
 	defer p.mu.Unlock()

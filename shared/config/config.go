@@ -48,7 +48,7 @@ func (s Servers) Require() error {
 }
 
 // Ports returns the TCP ports of the servers, for processes that must block access to these ports.
-// A server that is reached through a socket file has none.
+// A server that is reached through a socket file has no port.
 func (s Servers) Ports() (ports []int) {
 	// add adds the port of an address, or the standard port if the address has none.
 	add := func(address string, standard int) {

@@ -78,7 +78,7 @@ func (w Workers) Check() error {
 func (w Workers) RunMaxCostMicros() int64 { return int64(math.Round(w.RunMaxCost * 1e6)) }
 
 // SearchEngine returns the name of the configured web search engine. If several are configured, the
-// first of SearXNG, Brave and Tavily is used. Without any, it is Wikipedia.
+// first of SearXNG, Brave and Tavily is used. If none is configured, Wikipedia is used.
 func (w Workers) SearchEngine() string {
 	switch {
 	case w.SearxngURL != "":

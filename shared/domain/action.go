@@ -16,8 +16,8 @@ const (
 	ApprovalAlways Approval = "always"
 )
 
-// Asks reports whether the policy requires approval for a call with the given side effect. A policy
-// of "" is the default, never.
+// Asks reports whether the policy requires approval for a call with the given side effect. The
+// policy "" is the default and means never.
 func (a Approval) Asks(effect SideEffect) bool {
 	return a == ApprovalAlways || a == ApprovalUnsafe && effect == SideEffectUnsafe
 }

@@ -166,8 +166,8 @@ const mcpNameKept = 48
 func (t MCPTool) SideEffectFor(name string) (SideEffect, bool) {
 	gravest, found := SideEffectNone, false
 	for _, s := range t.Servers {
-		// The name is compared by the part of the prefix that is never truncated, so two servers
-		// may match.
+		// Only the part of the prefix that is never truncated is compared, so two servers may
+		// match.
 		start := s.Name + "_"
 		if !strings.HasPrefix(name, start[:min(len(start), mcpNameKept)]) {
 			continue

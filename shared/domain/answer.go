@@ -21,7 +21,8 @@ func (s *AnswerSettings) MayOverride(name Setting) bool {
 	return s.Overridable == nil || slices.Contains(*s.Overridable, name)
 }
 
-// JSONSchema is the text of a JSON Schema. In JSON, nil is null. The order of its members is kept.
+// JSONSchema is the text of a JSON Schema. In JSON, nil is null. The order of the schema's members
+// is kept.
 type JSONSchema json.RawMessage
 
 // MarshalJSON returns the schema as it was read.

@@ -62,9 +62,9 @@ type CallRound struct {
 	RunID string `json:"runId,omitempty"`
 }
 
-// OpenRounds splits the history of an input. earlier has the complete exchanges. If the last
-// exchange has neither message nor answer, open has its rounds, which follow the input's own
-// message. It changes nothing in the input.
+// OpenRounds splits the history of an input. The result earlier contains the complete exchanges. If
+// the last exchange has neither message nor answer, the result open contains its rounds, which
+// follow the input's own message. OpenRounds changes nothing in the input.
 func (in *Input) OpenRounds() (earlier []Exchange, open []CallRound) {
 	last := len(in.History) - 1
 	if last < 0 || !in.History[last].Open() {

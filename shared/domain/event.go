@@ -33,8 +33,8 @@ type EventID struct {
 	N     int
 }
 
-// The positions of the first events: the creation of the run, and its first start. A run that ends
-// before its first attempt has no start.
+// CreatedID is the id of the event for a run's creation, and StartedID is the id of the event for
+// its first start. A run that ends before its first attempt has no start.
 var (
 	CreatedID = EventID{Fence: 0, N: 1}
 	StartedID = EventID{Fence: 1, N: 1}

@@ -128,7 +128,7 @@ func (s *RunSettings) Names() []Setting {
 // has no value in the result. A nil RunSettings changes nothing.
 func (s *RunSettings) Over(agent ModelSettings) ModelSettings {
 	for _, name := range s.Names() {
-		// A cleared setting has no value in the request, so this removes the agent's value.
+		// A cleared setting has no value in the request, so Copy removes the agent's value.
 		agent.Copy(name, s.ModelSettings)
 	}
 	return agent

@@ -141,8 +141,8 @@ func (m ModelSupport) Faults(model string, s ModelSettings) []SettingFault {
 	found := append(numberFault(model, SettingTemperature, s.Temperature, m.Temperature),
 		numberFault(model, SettingTopP, s.TopP, m.TopP)...)
 
-	// A model that accepts no effort at all has another message than a model that accepts other
-	// efforts.
+	// The message for a model that accepts no effort at all differs from the message for a model
+	// that accepts other efforts.
 	switch effort := s.ReasoningEffort; {
 	case effort == nil || slices.Contains(m.Efforts, *effort):
 	case len(m.Efforts) == 0:

@@ -50,10 +50,10 @@ func parsePrompt(prompt string) ([]promptPart, error) {
 	for rest := prompt; ; {
 		at := strings.Index(rest, "{{")
 		if at < 0 {
-			// The text after the last variable.
+			// The rest is the text after the last variable.
 			return append(parts, promptPart{text: rest}), nil
 		}
-		// The backslash is dropped.
+		// A backslash makes the braces literal text. The backslash itself is dropped.
 		if at > 0 && rest[at-1] == '\\' {
 			parts, rest = append(parts, promptPart{text: rest[:at-1] + "{{"}), rest[at+2:]
 			continue

@@ -63,7 +63,7 @@ type RequiredActionSummary struct {
 }
 
 // Truncate truncates the texts to a number of characters, and the tool calls to 128. It also
-// replaces a missing list of tool calls by an empty one.
+// replaces a missing list of tool calls with an empty list.
 func (r *RunSummary) Truncate(characters int) {
 	if r.Message != nil {
 		var cut string
@@ -151,8 +151,8 @@ func readMessage(rest string) *InputSummary {
 		end = len(rest)
 	}
 
-	// An escape at the end of a truncated text may be incomplete.
-	// Shorten the text until it is valid.
+	// An escape at the end of a truncated text may be incomplete, so the text is shortened until it
+	// is valid.
 	for ; end >= 0; end-- {
 		var message string
 		if end < len(rest) && !utf8.RuneStart(rest[end]) {

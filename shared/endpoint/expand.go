@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Expand inserts arguments. It returns the URL and the unused arguments; args is not changed. A
-// query pair whose argument is missing is left out. The text of the error is written for the model
-// or person that chose the arguments.
+// Expand inserts arguments into the template. It returns the URL and the unused arguments; args is
+// not changed. A query pair whose argument is missing is left out. The text of the error is written
+// for the model or person that chose the arguments.
 func (t *Template) Expand(args map[string]any) (address string, rest map[string]any, err error) {
 	var b strings.Builder
 	b.WriteString(t.base)

@@ -1,9 +1,9 @@
 // Package id generates and validates Parley's identifiers. They are TypeIDs: a readable prefix and
 // a UUIDv7 in 26 characters of base32. Ids with the same prefix sort by time.
 //
-// The time is that of the clock of the process that generated the id, in milliseconds. Ids are not
-// secret: they may be guessed in part, so they give no access. A template has a readable name
-// instead of a UUID.
+// The time in an id comes from the clock of the process that generated the id, and is in
+// milliseconds. Ids are not secret: they may be guessed in part, so they give no access. A template
+// has a readable name instead of a UUID.
 package id
 
 import (

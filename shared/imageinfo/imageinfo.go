@@ -70,9 +70,9 @@ func Type(head []byte) string {
 	}
 }
 
-// Read reads the header of an image, and no more than the header. The error is ErrFormat,
-// ErrDamaged, ErrPixels or an error of the given reader. With ErrPixels, the result contains the
-// size.
+// Read reads the header of an image. It reads in blocks of up to 4096 bytes, so it may read past
+// the header. The error is ErrFormat, ErrDamaged, ErrPixels or an error of the given reader. With
+// ErrPixels, the result contains the size.
 func Read(from io.Reader) (Info, error) {
 	in := bufio.NewReaderSize(from, 4096)
 	head, err := in.Peek(HeadBytes)
@@ -104,7 +104,7 @@ func Read(from io.Reader) (Info, error) {
 	return info, nil
 }
 
-// png reads the chunk IHDR, which is the first and contains the size.
+// png reads the size from the chunk IHDR, which is the first chunk.
 func (i *Info) png(in io.Reader) error {
 	var b [24]byte
 	if _, err := io.ReadFull(in, b[:]); err != nil {

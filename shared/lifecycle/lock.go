@@ -14,8 +14,8 @@ import (
 // ends, even by a crash.
 type Lock struct{ file *os.File }
 
-// LockFile takes the lock at path without waiting and writes this process's id into it. If another
-// process holds the lock, it returns a LockedError with the id of that process.
+// LockFile locks the file at path without waiting and writes this process's id into the file. If
+// another process holds the lock, LockFile returns a LockedError with the id of that process.
 func LockFile(path string) (*Lock, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

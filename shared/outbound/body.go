@@ -129,7 +129,8 @@ func decoder(coding string, raw io.Reader, limit int64) (io.Reader, error) {
 	}
 }
 
-// limitedReader reads at most left bytes. Unlike io.LimitedReader, it reports an error after that.
+// limitedReader reads at most left bytes. After that, it returns an error, while an
+// io.LimitedReader returns io.EOF.
 type limitedReader struct {
 	from io.Reader
 	left int64

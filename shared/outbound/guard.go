@@ -104,7 +104,7 @@ func (g *guard) check(p permit, host, network, address string) error {
 }
 
 // judge implements check, with detailed errors. The order of its checks matters: an exact entry of
-// the allow list permits even an own address.
+// the allow list permits even an address of this service.
 func (g *guard) judge(p permit, host, network, address string) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil || network != "tcp4" && network != "tcp6" {

@@ -23,8 +23,8 @@ func sendingHook(ctx context.Context) func(context.Context) error {
 	return hook
 }
 
-// sendState records whether the sending of a request has begun. After abandon, it never begins.
-// There is one for each request, including each redirect.
+// sendState records whether the sending of a request has begun. After abandon, the sending never
+// begins. Each request has its own sendState, and so has each redirect.
 type sendState struct {
 	ctx  context.Context //nolint:containedctx // context of the request, because a write has no context
 	hook func(context.Context) error

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// transport sends single requests: the first request in an exchange, and its redirects. There is
-// one for each HTTP client. It is safe for concurrent use.
+// transport sends single requests: the first request in an exchange, and its redirects. Each HTTP
+// client has its own transport. A transport is safe for concurrent use.
 type transport struct {
 	client     *Client
 	options    Options

@@ -20,8 +20,8 @@ const (
 
 // decode parses one JSON value of at most limit bytes. It rejects objects with repeated keys,
 // because a receiver might use another value than the one that was checked. Objects become maps,
-// lists slices, and numbers json.Number. An error does not quote values, except a short form of a
-// repeated key or of a number.
+// lists become slices, and numbers become values of type json.Number. An error does not quote
+// values, except a short form of a repeated key or of a number.
 func decode(raw []byte, limit int) (any, error) {
 	if len(raw) > limit {
 		return nil, fmt.Errorf("longer than %d bytes", limit)
@@ -34,8 +34,8 @@ func decode(raw []byte, limit int) (any, error) {
 }
 
 // parser parses valid JSON. It is several times as fast as the Token method of encoding/json. The
-// strings it returns share the memory of a single copy of the text. Its methods read one token or
-// value each, and leave at on the character after it.
+// strings it returns share the memory of a single copy of the text. Each method reads one token or
+// value. Afterwards, the field at is the offset of the next character.
 type parser struct {
 	text string
 	at   int

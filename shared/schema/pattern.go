@@ -35,7 +35,8 @@ func (p *pattern) String() string { return p.text }
 func (p *pattern) MatchString(s string) bool { return p.re == nil || p.re.MatchString(s) }
 
 // patterns compiles the regular expressions of one schema, and limits their total size. The library
-// requests each expression twice, but it is compiled only once. It is not safe for concurrent use.
+// requests each expression twice, but patterns compiles an expression only once. A patterns value
+// is not safe for concurrent use.
 type patterns struct {
 	known map[string]*pattern
 	size  int

@@ -62,7 +62,7 @@ const (
 	quickObject
 )
 
-// quickTypes are the types by their names in a schema.
+// quickTypes maps the names of types in a schema to the types.
 var quickTypes = map[string]quickType{
 	"null": quickNull, "boolean": quickBoolean, "number": quickNumber, "integer": quickInteger,
 	"string": quickString, "array": quickArray, "object": quickObject,
@@ -91,8 +91,8 @@ type quickBound struct {
 	strict   bool
 }
 
-// quickParts converts the parts of a schema. unsupported is set once a part has a keyword that a
-// quickPart lacks.
+// quickParts converts the parts of a schema. The field unsupported is true if any part has a
+// keyword that a quickPart cannot represent.
 type quickParts struct {
 	known       map[*jsonschema.Schema]*quickPart
 	unsupported bool
@@ -353,13 +353,13 @@ func (c *quickCheck) matchesPattern(p *quickPattern, text string) bool {
 	return p.MatchString(text)
 }
 
-// within reports whether n is within the bounds, of which each may be nil.
+// within reports whether n is within the bounds. A bound that is nil does not apply.
 func within(n int, least, most *int) bool {
 	return (least == nil || n >= *least) && (most == nil || n <= *most)
 }
 
-// list checks the keywords for lists. The first items have their own parts; all others have the
-// part items.
+// list checks the keywords for lists. The first items are checked against their own parts, and all
+// other items against the part items.
 func (c *quickCheck) list(q *quickPart, list []any) bool {
 	if !within(len(list), q.minItems, q.maxItems) {
 		return false

@@ -24,7 +24,7 @@ const (
 )
 
 // Watch reports to the operator the sealed values that this process cannot open, in the log and in
-// metrics. Its methods are safe for concurrent use, except that Run is called once.
+// metrics. Its methods are safe for concurrent use. Run must be called only once.
 type Watch struct {
 	box *secrets.Box
 	log zerolog.Logger
@@ -144,7 +144,7 @@ func (w *Watch) Run(ctx context.Context, values Values) error {
 	return nil
 }
 
-// check reads which keys the values of each kind need, and logs and counts the missing ones. If the
+// check reads which keys the values of each kind need, and logs and counts the missing keys. If the
 // database does not respond, it returns the error and changes nothing for the remaining kinds.
 func (w *Watch) check(ctx context.Context, values Values) error {
 	known := w.box.KeyIDs()

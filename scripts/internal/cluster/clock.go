@@ -108,8 +108,8 @@ func Skewed(tb testing.TB) (path string, err error) {
 	return path, nil
 }
 
-// lock waits until no other process holds the lock file. unlock releases it; it is also released
-// when the process ends.
+// lock waits until no other process holds the lock file. The function unlock releases the lock. The
+// lock is also released when the process ends.
 func lock(path string) (unlock func(), err error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -36,7 +36,8 @@ func (l *instance) over() bool {
 // Part is one of the cluster's processes or servers. It is restarted whenever it ends. Its methods
 // may be called from any goroutine.
 type Part struct {
-	// Kind is the kind of the part, such as "agent". Name is the kind and a number, as in "agent 2".
+	// Kind is the kind of the part, such as "agent". Name is the kind and a number, as in "agent
+	// 2".
 	Name, Kind string
 	// URL is the base URL of an ingress through its proxy Front. Other parts have none.
 	URL string
@@ -97,7 +98,7 @@ func (p *Part) failedToStart(why string) {
 	p.lastFail = why
 }
 
-// noteStart records that the part is up. What was set for the previous instance no longer applies.
+// noteStart records that the part is up. It resets the state of the previous instance.
 func (p *Part) noteStart(l *instance) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -169,8 +170,8 @@ func (p *Part) Excuse() {
 	p.excused = p.now != nil
 }
 
-// Stop freezes the part until Cont is called. It returns false if the part is down or frozen, or was
-// resumed less than awakeTime ago.
+// Stop freezes the part until Cont is called. It returns false if the part is down or frozen, or
+// was resumed less than awakeTime ago.
 func (p *Part) Stop() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -17,7 +17,7 @@ type cut struct {
 	spare func() // called if the response ends before the cut
 }
 
-// everything passes on the whole response.
+// everything is the cut that passes on the whole response.
 var everything = cut{at: -1}
 
 // refusal is a response that the proxy sends itself.

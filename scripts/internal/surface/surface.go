@@ -147,8 +147,8 @@ var Extra = map[string][]string{
 	"typescript": {"chat.parse", "automations.parse", "runs.runTools"},
 }
 
-// Methods returns the set of all methods of an SDK: those that all SDKs have, and its entry in
-// Extra.
+// Methods returns the set of all methods of an SDK: the methods that all SDKs have, and the methods
+// in the SDK's entry of Extra.
 func Methods(sdk string) map[string]bool {
 	all := map[string]bool{}
 	for _, o := range Operations {

@@ -72,8 +72,8 @@ func (row credentialRow) credential() *Credential {
 // credentialColumns are the columns of a credentialRow except lineage, which login sessions lack.
 const credentialColumns = `login_id, key_id, org_id, user_id, secret_hash, expires_at, orgs, roles`
 
-// KeyCredentials returns the keys with these ids that are not revoked, by id. An expired key is
-// included: the caller checks ExpiresAt and the secret.
+// KeyCredentials returns a map with the keys that have these ids and are not revoked, keyed by id.
+// An expired key is included: the caller checks ExpiresAt and the secret.
 func (s *Store) KeyCredentials(ctx context.Context, keyIDs []string) (map[string]*Credential, error) {
 	rows, err := readCredentials(ctx, s.db, `SELECT lineage, `+credentialColumns+` FROM parley_key_credentials($1)`, pq.Array(keyIDs))
 	if err != nil {
@@ -149,7 +149,7 @@ func lockCredentialRow(ctx context.Context, tx *sqlx.Tx, query string, args ...a
 }
 
 // Touch stores the times when API keys and login sessions were last used. The maps' keys are their
-// ids. Ids that no longer exist are ignored. A later stored time is kept.
+// ids. Ids that no longer exist are ignored. If the stored time is later, it is kept.
 func (s *Store) Touch(ctx context.Context, used map[string]time.Time) error {
 	var keys, logins touched
 	for name, at := range used {

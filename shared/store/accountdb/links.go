@@ -21,8 +21,8 @@ var (
 	ErrLinkSpent   = errors.New("the login link was already used or has expired")
 )
 
-// CreateLoginLink stores a one-time link that logs the user in. The link is valid until the time
-// expires. tokenHash is the SHA-256 of the link's token.
+// CreateLoginLink stores a one-time link that logs the user in. The argument expires is the time
+// until which the link is valid. tokenHash is the SHA-256 of the link's token.
 func (s *Store) CreateLoginLink(ctx context.Context, userID string, tokenHash []byte, expires time.Time) error {
 	return s.db.Tx(ctx, func(tx *sqlx.Tx) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO login_links (token_hash, user_id, expires_at) VALUES ($1, $2, $3)`,
@@ -66,9 +66,9 @@ func (s *Store) UseLoginLink(ctx context.Context, linkHash []byte, login NewLogi
 	return account, err
 }
 
-// CreateReset stores a one-time link with which the user sets a new password. The link is valid
-// until the time expires. Only the operator may create such a link: using it proves the user's
-// address.
+// CreateReset stores a one-time link with which the user sets a new password. The argument expires
+// is the time until which the link is valid. Only the operator may create such a link: using it
+// proves the user's address.
 func (s *Store) CreateReset(ctx context.Context, userID string, tokenHash []byte, expires time.Time) error {
 	return s.db.Tx(ctx, func(tx *sqlx.Tx) error {
 		return createReset(ctx, tx, reset{UserID: userID}, tokenHash, expires)

@@ -55,8 +55,8 @@ func (s *Store) SignUp(ctx context.Context, u NewUser, login NewLogin) (Account,
 }
 
 // LogIn creates a login session for the user. The first login of a user also creates their default
-// organization. It returns not_found for an unknown user, and unauthenticated if the proof in login
-// is no longer valid.
+// organization. LogIn returns not_found for an unknown user, and unauthenticated if the proof in
+// login is no longer valid.
 func (s *Store) LogIn(ctx context.Context, userID string, login NewLogin) (Account, error) {
 	var account Account
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
@@ -170,8 +170,8 @@ type After struct {
 	ID string
 }
 
-// Login is a login session with At, its creation time, which is its pagination cursor together with
-// the id. Current is true for the session of the caller.
+// Login is an entry of a user's list of login sessions. At is the creation time of the session; At
+// and the id are its pagination cursor. Current is true for the session of the caller.
 type Login struct {
 	domain.LoginSession
 	At time.Time
@@ -226,8 +226,8 @@ func (s *Store) EndLogin(ctx context.Context, userID, loginID string) ([]byte, e
 }
 
 // PruneLogins deletes expired login sessions, and links and invitations that expired more than a
-// day ago. It returns the number of deleted rows. The sweeper calls it periodically; expired rows
-// are not valid before, either.
+// day ago. It returns the number of deleted rows. The sweeper calls it periodically. An expired row
+// is invalid even before it is deleted.
 func (s *Store) PruneLogins(ctx context.Context) (int, error) {
 	var gone int64
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {

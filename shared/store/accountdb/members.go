@@ -68,8 +68,8 @@ func memberRole(ctx context.Context, tx *sqlx.Tx, org, userID string) (domain.Ro
 	return domain.Role(role), nil
 }
 
-// Member is an entry of an organization's list of members. At is its creation time, which is its
-// pagination cursor together with the id.
+// Member is an entry of an organization's list of members. At is its creation time; At and the id
+// are its pagination cursor.
 type Member struct {
 	domain.Member
 	At time.Time

@@ -185,8 +185,8 @@ func createOrganization(ctx context.Context, tx *sqlx.Tx, name, owner string) (d
 	return row.organization(), addMembership(ctx, tx, org, owner, domain.RoleOwner)
 }
 
-// addMembership inserts a membership, unless the user already is a member; then the role does not
-// change. The transaction must act for the organization.
+// addMembership inserts a membership. If the user already is a member, the role does not change.
+// The transaction must act for the organization.
 func addMembership(ctx context.Context, tx *sqlx.Tx, org, userID string, role domain.Role) error {
 	_, err := tx.ExecContext(ctx, `INSERT INTO memberships (org_id, user_id, role) VALUES ($1, $2, $3)
 		ON CONFLICT (user_id, org_id) DO NOTHING`, org, userID, role)

@@ -1,9 +1,9 @@
 // Package accountdb stores users and organizations: logins, memberships, invitations, links, and
 // API keys.
 //
-// The ingress authenticates each request with the credentials of this package, and offers its other
-// methods in the account API. The operator's commands create users and reset links. Package
-// accountdb stores only hashes of keys, tokens and passwords; its callers generate the secrets.
+// The ingress authenticates each request with the credentials of this package. The account API uses
+// the other methods. The operator's commands create users and reset links. Package accountdb stores
+// only hashes of keys, tokens and passwords; its callers generate the secrets.
 //
 // A method that changes an organization takes an Actor. It locks the organization's row, reads the
 // actor's role again, and checks that the actor's credential has not ended. So a request that was

@@ -43,7 +43,7 @@ func (row userRow) user() domain.User {
 // userColumns are the columns of a userRow.
 const userColumns = `id, email, name, password_hash, created_at, email_proven_at IS NOT NULL AS proven, displaced_at IS NOT NULL AS displaced`
 
-// CreateUser stores a user without an organization; the first login creates one. It returns
+// CreateUser stores a user without an organization; the first login creates one. CreateUser returns
 // email_taken if an account with the email address (ignoring case) exists. A displaced account does
 // not count.
 func (s *Store) CreateUser(ctx context.Context, u NewUser) (domain.User, error) {
@@ -100,8 +100,8 @@ func (s *Store) UserByEmail(ctx context.Context, email string) (domain.User, str
 	return row.user(), row.PasswordHash, nil
 }
 
-// lockUser locks a user's row and returns the user. Removing one of the user's memberships and a
-// first login lock the row, too. It returns not_found if there is none.
+// lockUser locks a user's row until the transaction ends, and returns the user. It returns
+// not_found if the user does not exist.
 func lockUser(ctx context.Context, tx *sqlx.Tx, userID string) (domain.User, error) {
 	row, err := lockUserRow(ctx, tx, userID)
 	return row.user(), err

@@ -99,7 +99,7 @@ const filesCost = `SELECT (SELECT coalesce(sum(bytes), 0)::bigint FROM blobs WHE
 	  WHERE org_id = $1 AND hash IS NOT NULL ORDER BY hash) d)
 	+ $2 * (SELECT count(*) FROM files WHERE org_id = $1)`
 
-// Attachable is a file that a request may attach, if its caller may read it. The caller checks
+// Attachable is a file that a request may attach if the caller may read the file. The caller checks
 // Principal, SessionID and AgentID.
 type Attachable struct {
 	domain.File
@@ -149,8 +149,8 @@ type NewAttachment struct {
 
 // LinkAttachments adds the attachments of a run that is about to be accepted. It returns
 // ErrFilesFull if the organization's files would exceed maximum bytes (0: no limit), and
-// ErrBlobGone if the content of an attachment was removed meanwhile. All files of a call are from
-// the same kind of caller. If the run is not accepted, the caller must call UnlinkAttachments;
+// ErrBlobGone if the content of an attachment was removed meanwhile. All files must come from the
+// same kind of caller. If the run is not accepted, the caller must call UnlinkAttachments;
 // otherwise the sweeper removes the attachments later.
 func (s *Store) LinkAttachments(ctx context.Context, org, runID string, files []NewAttachment, maximum int64) error {
 	blobs := Distinct(pg.Column(files, func(f *NewAttachment) Blob { return Blob{Hash: f.Hash, Bytes: f.Bytes} }))
@@ -318,8 +318,8 @@ func setPrepared(ctx context.Context, tx *sqlx.Tx, held lease.Held, fileID strin
 	return true, RemoveUnlinkedBlobs(ctx, tx, Contents(held.OrganizationID, before))
 }
 
-// ForgetUploads removes the uploads for a session of a principal, and their contents unless
-// something else refers to them.
+// ForgetUploads removes the uploads for a session of a principal, and those of their contents to
+// which nothing else refers.
 func ForgetUploads(ctx context.Context, tx *sqlx.Tx, org, principal, sessionID string) error {
 	var gone []Content
 	err := tx.SelectContext(ctx, &gone, `DELETE FROM files WHERE org_id = $1 AND principal = $2 AND session_name = $3 AND run_id = ''
@@ -331,9 +331,9 @@ func ForgetUploads(ctx context.Context, tx *sqlx.Tx, org, principal, sessionID s
 }
 
 // PruneUploads checks up to limit uploads and attachments that are due for a check, and returns how
-// many it checked. The sweeper calls it until the result is below limit. It removes expired
-// uploads, and attachments of runs that do not exist. The other attachments that are due belong to
-// runs that have not started yet; PruneUploads schedules them for another check in a day.
+// many it checked. The sweeper calls it until the result is below limit. PruneUploads removes
+// expired uploads, and attachments of runs that do not exist. The other attachments that are due
+// belong to runs that have not started yet; PruneUploads schedules them for another check in a day.
 func (s *Store) PruneUploads(ctx context.Context, limit int) (int, error) {
 	var due []struct {
 		OrganizationID string `db:"org_id"`

@@ -189,10 +189,9 @@ func removeUnlinkedSources(ctx context.Context, tx *sqlx.Tx, texts []Content) er
 	return err
 }
 
-// ForgetCalls removes the effects, sources, documents and files of runs: everything that their tool
-// calls have stored. The documents themselves stay; only the record that a run got their text is
-// removed. A text is removed together with the last run that read it, and a blob together with the
-// last link to it.
+// ForgetCalls removes everything that the tool calls of runs have stored: effects, sources, files,
+// and the records of the documents whose text the runs got. The documents themselves stay. A text
+// is removed together with the last run that read it, and a blob together with the last link to it.
 func ForgetCalls(ctx context.Context, tx *sqlx.Tx, runs []string) error {
 	if _, err := tx.ExecContext(ctx, `DELETE FROM effects WHERE run_id = ANY ($1)`, pq.Array(runs)); err != nil {
 		return err

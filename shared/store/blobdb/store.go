@@ -2,8 +2,8 @@
 // also stores the source texts that runs have read.
 //
 // A blob is stored once per organization and hash. Its life has three steps: it is reserved, its
-// chunks are written, and a row of files or documents links to it. Until a row links to it, it is
-// kept for an hour. When the last link is removed, the blob is removed in the same transaction. The
+// chunks are written, and a row of files or documents links to it. A blob without a link is kept
+// for an hour. When the last link is removed, the blob is removed in the same transaction. The
 // sweeper removes blobs that were never linked.
 //
 // Transactions lock blobs in the order of their hashes. A transaction that links to blobs first

@@ -21,8 +21,8 @@ import (
 // ErrTooLarge means that a blob has more bytes than the caller allowed.
 var ErrTooLarge = errors.New("the content is too large")
 
-// Upload is a completely stored blob without a link. The blob is removed unless a link to it is
-// made within an hour; the sweeper does this.
+// Upload is a completely stored blob without a link. The sweeper removes the blob unless a link to
+// it is made within an hour.
 type Upload struct {
 	Hash  []byte // SHA-256
 	Bytes int64
@@ -171,7 +171,8 @@ func (s *Store) uploadAs(ctx context.Context, org string, name, data []byte, in 
 	return out, nil
 }
 
-// storeBlob stores a blob of at most one chunk, or only reserves a blob without content.
+// storeBlob stores a blob of at most one chunk. If the content of the blob is not in memory,
+// storeBlob only reserves the blob.
 func (s *Store) storeBlob(ctx context.Context, org string, b Blob) error {
 	return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		if _, err := reserveBlobs(ctx, tx, org, []Blob{b}); err != nil || len(b.content) == 0 {

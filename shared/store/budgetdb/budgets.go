@@ -52,8 +52,8 @@ func unit(metric domain.BudgetMetric) int64 {
 	return 1
 }
 
-// budget returns the budget of a row in the units of the metric. Used and reserved amounts are rounded
-// up, so that fractions of a second are visible.
+// budget returns the budget of a row in the units of the metric. Used and reserved amounts are
+// rounded up, so that fractions of a second are visible.
 func (s *Store) budget(row *budgetRow) domain.Budget {
 	b := domain.Budget{
 		ID: row.ID, Scope: domain.BudgetScope(row.Scope), SubjectID: row.SubjectID, Metric: domain.BudgetMetric(row.Metric),
@@ -140,9 +140,9 @@ func (s *Store) Budget(ctx context.Context, org, budgetID string) (domain.Budget
 
 // CreateBudget stores a budget of an organization with its scope, subject, metric, period and
 // limit; the limit is in units of the metric. The subject must be an agent or a key of the
-// organization; for an automation any name is allowed. It returns conflict if the same budget
-// already exists or the organization already has MaxBudgets budgets. A separate transaction then
-// sums up the usage of earlier runs.
+// organization; for an automation any name is allowed. CreateBudget returns conflict if the subject
+// already has a budget with this metric and period, or if the organization already has MaxBudgets
+// budgets. A separate transaction then sums up the usage of earlier runs.
 func (s *Store) CreateBudget(ctx context.Context, org string, b domain.Budget) (domain.Budget, error) {
 	b.ID = id.New(id.Budget)
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -236,7 +236,7 @@ func checkBudget(ctx context.Context, tx *sqlx.Tx, org string, b domain.Budget) 
 }
 
 // UpdateBudget changes a budget's limit, in units of the metric. The amount used does not change.
-// It returns not_found if no budget has this id.
+// UpdateBudget returns not_found if no budget has this id.
 func (s *Store) UpdateBudget(ctx context.Context, org, budgetID string, limit int64) (domain.Budget, error) {
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		return requireRow(tx.ExecContext(ctx, `UPDATE budgets SET updated_at = clock_timestamp(),
@@ -248,7 +248,7 @@ func (s *Store) UpdateBudget(ctx context.Context, org, budgetID string, limit in
 	return s.Budget(ctx, org, budgetID)
 }
 
-// DeleteBudget deletes a budget and its counts.  It returns not_found if no budget has this id.
+// DeleteBudget deletes a budget and its counts. It returns not_found if no budget has this id.
 func (s *Store) DeleteBudget(ctx context.Context, org, budgetID string) error {
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		return requireRow(tx.ExecContext(ctx, `DELETE FROM budgets WHERE id = $1 AND org_id = $2`, budgetID, org))
@@ -269,7 +269,7 @@ func requireRow(done sql.Result, err error) error {
 }
 
 // MoveBudgets assigns the budgets of a key to the key that replaces it. The budgets count the usage
-// of both keys. It is part of the transaction that rotates the key.
+// of both keys. MoveBudgets is part of the transaction that rotates the key.
 func MoveBudgets(ctx context.Context, tx *sqlx.Tx, org, from, to string) error {
 	_, err := tx.ExecContext(ctx, `UPDATE budgets SET subject_id = $3, subjects = subjects || $3::text
 		WHERE org_id = $1 AND scope = 'key' AND subject_id = $2`, org, from, to)

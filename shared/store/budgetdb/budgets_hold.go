@@ -187,8 +187,9 @@ func (s *Store) reserve(
 }
 
 // Charge ends a run's reservation, and adds the amounts that the call used to the counts of the
-// budgets. The used amounts may exceed the reserved ones. It does not change a reservation that the
-// sweeper has already ended. Budgets that were created after the reservation also count the call.
+// budgets. The used amounts may exceed the reserved ones. Charge does not change a reservation that
+// the sweeper has already ended. Budgets that were created after the reservation also count the
+// call.
 //
 // If nothing was reserved, holdID is empty. Then only budgets that were created since the call's
 // start count the call, and a repeated Charge counts it again.

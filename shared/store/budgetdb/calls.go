@@ -12,8 +12,8 @@ import (
 )
 
 // Call describes model calls that belong to no run but count against budgets: the calls of a check
-// of an agent's connections, or of a request for embeddings. It selects the budgets of its
-// organization, agent and key.
+// of an agent's connections, or of a request for embeddings. The budgets of the organization, the
+// agent and the key count the calls.
 type Call struct {
 	OrganizationID string
 	AgentID        string // empty: none

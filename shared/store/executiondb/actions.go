@@ -40,8 +40,8 @@ type Decided struct {
 // for a different decision it returns version_conflict. The run's deadline is extended by the time
 // for which the run has waited.
 //
-// Decide returns not_found for an unknown run, conflict for a decision that the kind of action does
-// not take, and version_conflict after the action has expired.
+// Decide returns not_found for an unknown run, and version_conflict after the action has expired.
+// It returns conflict for a decision that the kind of action does not allow.
 func (s *Store) Decide(
 	ctx context.Context, org, principal, runID, callID string, decision domain.Decision, by string,
 ) (Decided, error) {

@@ -18,7 +18,7 @@ import (
 )
 
 // Claimed is a run that a worker has claimed, with its fence. A later claim of the run has a higher
-// fence, and the database then rejects all writes with this one.
+// fence, and the database then rejects all writes with the lower fence.
 type Claimed struct {
 	RunID          string            `db:"run_id"`
 	OrganizationID string            `db:"org_id"`

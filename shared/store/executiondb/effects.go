@@ -113,9 +113,9 @@ func (s *Store) EndSend(ctx context.Context, held lease.Held, callID string, out
 }
 
 // CancelSend makes an effect ready again after BeginSend, if nothing was sent. A later BeginSend
-// may then succeed. It returns false if the effect is not in the state sending under the worker's
-// fence, or if BeginSend was called by another sender. Like EndSend, it also works after the lease
-// is lost.
+// may then succeed. CancelSend returns false if the effect is not in the state sending under the
+// worker's fence, or if BeginSend was called by another sender. Like EndSend, it also works after
+// the lease is lost.
 func (s *Store) CancelSend(ctx context.Context, held lease.Held, callID, sender string) (bool, error) {
 	out, err := s.progress.write(ctx, &progressWrite{Held: held, kind: writeUnsend, callID: callID, effect: domain.Effect{Key: sender}})
 	if err != nil {

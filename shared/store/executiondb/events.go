@@ -143,7 +143,7 @@ type eventLogRow struct {
 	Deferred bool           `db:"deferred"`
 }
 
-// log returns the event log of a row. A deferred row has no values except its place.
+// log returns the event log of a row. A deferred row has no values except its position.
 func (row eventLogRow) log() *EventLog {
 	if row.Deferred {
 		return &EventLog{Deferred: true}

@@ -120,9 +120,9 @@ func (s *Store) Finish(ctx context.Context, outcomes []Outcome) (Finished, error
 }
 
 // finishPart saves the outcomes of one statement and adds the results to out. If PostgreSQL rejects
-// an outcome or a run is locked, finishPart halves the list until it finds that outcome, so that
-// all other outcomes are saved. After the time until, it does not halve the list because of a lock,
-// and adds all its outcomes to Failed. If it returns an error, it has saved no outcome.
+// an outcome or a run is locked, finishPart halves the list until it finds the cause. All other
+// outcomes are saved. After the time until, it does not halve the list because of a lock, and adds
+// all its outcomes to Failed. If it returns an error, it has saved no outcome.
 func (s *Store) finishPart(ctx context.Context, outcomes []Outcome, out *Finished, until time.Time) error {
 	err := s.saveOutcomes(ctx, outcomes, out)
 	switch {

@@ -64,7 +64,7 @@ type written struct {
 }
 
 // progressWriter writes the progress of runs in batches. The group combines concurrent writes; it
-// runs from the first write until close. There is one writer for each Store. It is safe for
+// runs from the first write until close. Each Store has one writer. The writer is safe for
 // concurrent use.
 type progressWriter struct {
 	connection *pg.Pinned // reserved for the batches
@@ -140,7 +140,7 @@ func (p *progressWriter) write(ctx context.Context, w *progressWrite) (written, 
 
 // writeBatch executes writes with one statement, or with several if a run has more than one write.
 // The results are in the order of writes. If a statement fails, only its writes get the error;
-// writeBatch itself returns none.
+// writeBatch itself returns no error.
 func (p *progressWriter) writeBatch(ctx context.Context, writes []*progressWrite) ([]written, error) {
 	// The statement accepts one write for each run. Usually each run has only one write, and the
 	// loop ends after one statement.

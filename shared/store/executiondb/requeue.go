@@ -60,8 +60,8 @@ type attemptKey struct {
 }
 
 // Requeue requeues runs in one transaction, and returns the results in the same order. The number
-// of attempts does not change here; the next claim increments it. After an error nothing was
-// written, or the commit's reply was lost. A repetition then gets results without Done.
+// of attempts does not change here; the next claim increments it. After an error, either nothing
+// was written or the reply to the commit was lost. A repetition then gets results without Done.
 func (s *Store) Requeue(ctx context.Context, runs []Requeue) ([]Requeued, error) {
 	// Each run's cause is stored twice: as JSON in the run, for its next attempt, and as a note in
 	// its timeline.

@@ -1,13 +1,13 @@
-// Package executiondb writes the progress of runs: claims, journals, effects, waits for decisions,
-// and results. It also requeues or ends runs whose worker was lost.
+// Package executiondb writes the progress of runs: claims, journals, effects, decisions, and
+// results. It also requeues or ends runs whose worker was lost.
 //
 // Agent workers claim runs, renew their leases, and write steps, effects, events and outcomes. The
 // ingress cancels runs, records decisions, and reads event logs. The sweeper requeues lost runs and
 // ends overdue runs. Package queuedb accepts runs and gives them slots; package rundb reads them
 // for the API.
 //
-// A claim has a fence. Each write of a worker contains the fence, and the database ignores the
-// write if a later claim, a requeue or an end has raised it. The result of a write therefore shows
+// A claim has a fence. Each write of a worker contains the fence. The database ignores the write if
+// a later claim, a requeue or an end has raised the fence. The result of a write therefore shows
 // whether the worker still holds the run.
 //
 // Statements that concern many runs never wait for the lock of one run. They skip the locked run

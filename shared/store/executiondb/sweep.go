@@ -79,7 +79,7 @@ func (s *Store) end(ctx context.Context, orgs []string, how verdict, where strin
 }
 
 // closeRuns ends open runs whose rows are locked, within the transaction of the caller. The results
-// are in the order of rows. They count only after the commit.
+// are in the order of rows. The results are valid only after the commit.
 func closeRuns(ctx context.Context, tx *sqlx.Tx, rows []openRow, how verdict) ([]Ended, error) {
 	outcomes := make([]Outcome, len(rows))
 	ended := make([]Ended, len(rows))

@@ -18,8 +18,8 @@ import (
 	"parley/shared/store/pg"
 )
 
-// MaxHooks is the maximum number of hooks of an organization, unless NewHook.Max is set. Ingresses
-// cache them.
+// MaxHooks is the maximum number of hooks of an organization, unless NewHook.Max is set. The number
+// is limited because ingresses cache hooks.
 const MaxHooks = 100
 
 // NewHook is a hook to create. The caller provides its id, and its secret sealed

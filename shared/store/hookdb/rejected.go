@@ -46,7 +46,8 @@ func (r *Rejected) deliveryID() string {
 }
 
 // LogRejected logs a rejected delivery to an organization's hook. It keeps at most MaxRejected
-// entries of verified and of other senders each. It does nothing if the hook is deleted.
+// entries of verified senders, and as many entries of other senders. It does nothing if the hook is
+// deleted.
 func (s *Store) LogRejected(ctx context.Context, org, hookID string, r Rejected) error {
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		if err := pg.AdvisoryLock(ctx, tx, "rejected deliveries "+hookID); err != nil {

@@ -25,9 +25,9 @@ func lockDocument(ctx context.Context, tx *sqlx.Tx, org, id string) (DocumentRow
 	return row, err
 }
 
-// ReplaceDocument gives a document a new content or URL and queues it again. Searches no longer
-// find the old content. An empty name and nil metadata leave the old values unchanged. The caller
-// publishes the job of the result.
+// ReplaceDocument gives a document new content or a new URL and queues the document again. Searches
+// no longer find the old content. An empty name and nil metadata leave the old values unchanged.
+// The caller publishes the job of the result.
 //
 // It returns not_found if no document has this id, and conflict if the document is being deleted.
 // It returns [ErrDuplicateDocument] if another document has the new content or URL, and

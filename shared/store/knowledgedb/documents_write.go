@@ -44,7 +44,7 @@ type NewDocument struct {
 	Metadata map[string]string
 	// URL is the address to fetch the content from; empty if Content is set.
 	URL string
-	// Content is an uploaded content; nil if URL is set.
+	// Content is the uploaded content; nil if URL is set.
 	Content *blobdb.Upload
 	// CreatedBy is the principal that added the document.
 	CreatedBy string
@@ -92,8 +92,9 @@ func (s *Store) AddDocuments(ctx context.Context, org string, docs []NewDocument
 }
 
 // storeError converts an error that occurred while documents were stored to an error for the
-// caller. what describes the action. It removes contents that exceeded the quota. A content that
-// was removed concurrently becomes an unavailable error, so that the caller sends it again.
+// caller. what describes the action. storeError removes contents that exceeded the quota. If
+// content was removed concurrently, storeError returns an unavailable error, so that the caller
+// sends the content again.
 func storeError(ctx context.Context, blobs *blobdb.Store, what, org string, contents []blobdb.Blob, err error) error {
 	switch {
 	case err == nil:

@@ -35,7 +35,8 @@ type ClaimedDocument struct {
 	Deadline time.Time // before this time, the document is queued again after a transient error; afterwards it fails
 }
 
-// FinishedDocument is the result of reading a document. Its chunks are already stored by AddChunks.
+// FinishedDocument is the result of reading a document. AddChunks has already stored the document's
+// chunks.
 type FinishedDocument struct {
 	MIMEType string // the detected format; "": the format that the sender declared
 	Title    string
@@ -218,9 +219,9 @@ func lockFinishing(ctx context.Context, tx *sqlx.Tx, org string) error {
 	return pg.AdvisoryLock(ctx, tx, "finished documents "+org)
 }
 
-// FinishDocument makes a document ready: searches find its chunks from now on, and its terms count.
-// If the worker no longer holds the document, FinishDocument writes nothing and returns false. It
-// may take seconds for a large document.
+// FinishDocument makes a document ready: from now on, searches find its chunks, and the term counts
+// include its terms. If the worker no longer holds the document, FinishDocument writes nothing and
+// returns false. FinishDocument may take seconds for a large document.
 func (s *Store) FinishDocument(ctx context.Context, held LeasedDocument, done FinishedDocument) (bool, error) {
 	// A nil slice would be encoded as null, but the column requires an array.
 	notes, err := json.Marshal(append([]string{}, done.Notes...))

@@ -45,8 +45,8 @@ const (
 )
 
 // AddChunks indexes chunks of a document and records its progress: done is the number of processed
-// pages, and pages is their total, or nil if unknown. Searches find the chunks once the document is
-// ready. model is the model that computed the vectors.
+// pages, and pages is their total, or nil if unknown. Searches find the chunks only when the
+// document is ready. The argument model is the model that computed the vectors.
 //
 // The same chunks may be added more than once; repetitions change nothing. AddChunks also extends
 // the lease. It returns false, and writes nothing, if the worker no longer holds the document.
@@ -191,8 +191,8 @@ func vectorFor(prefix string, terms []Term) string {
 	return b.String()
 }
 
-// writePositions writes a term's positions and its weight. Terms of headings get the weight A, all
-// others the default weight D.
+// writePositions writes a term's positions and its weight. Terms of headings get the weight A, and
+// all other terms get the default weight D.
 func writePositions(b *strings.Builder, t *Term) {
 	// A term without a position gets the highest position, because only positions can have a
 	// weight.

@@ -14,9 +14,9 @@ import (
 	"parley/shared/store/pg"
 )
 
-// DocumentContent opens the content of a held document, which is read on demand under ctx. The
-// caller closes it. The result is false if the worker no longer holds the document or its content
-// is not fetched yet.
+// DocumentContent opens the content of a held document. The content is read on demand under ctx.
+// The caller closes it. The result is false if the worker no longer holds the document or its
+// content is not fetched yet.
 func (s *Store) DocumentContent(ctx context.Context, held LeasedDocument) (io.ReadSeekCloser, bool, error) {
 	var row struct {
 		Hash  []byte `db:"hash"`
@@ -36,9 +36,9 @@ func (s *Store) DocumentContent(ctx context.Context, held LeasedDocument) (io.Re
 }
 
 // SetDocumentContent links a held document to the content fetched from its URL, in place of earlier
-// content. An empty name or mimeType leaves the old value unchanged. It returns ErrDocumentsFull if
-// the organization's quota is exceeded, and false if the worker no longer holds the document. In
-// both cases the new content is removed.
+// content. An empty name or mimeType leaves the old value unchanged. SetDocumentContent returns
+// ErrDocumentsFull if the organization's quota is exceeded, and false if the worker no longer holds
+// the document. In both cases the new content is removed.
 func (s *Store) SetDocumentContent(
 	ctx context.Context, held LeasedDocument, content blobdb.Upload, name, mimeType string, limits DocumentLimits,
 ) (kept bool, err error) {

@@ -81,8 +81,8 @@ func (s *Store) FirstPassages(ctx context.Context, scope SearchScope, limit int)
 		JOIN document_chunks c ON c.document_id = d.id AND c.org_id = d.org_id AND c.n = 0 ORDER BY d.id DESC`, ids, metadata, limit)
 }
 
-// readPassages reads chunks of an organization. from is the rest of the statement after
-// passageSelect, with args from $2 on.
+// readPassages reads chunks of an organization. The argument from is the rest of the statement
+// after passageSelect. args are its parameters from $2 on; $1 is the organization.
 func readPassages(ctx context.Context, db *pg.DB, org, from string, args ...any) ([]domain.Passage, error) {
 	var rows []passageRow
 	err := db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {

@@ -44,8 +44,8 @@ func newSample(ctx context.Context, s *Store, org, by string, sample domain.Samp
 }
 
 // SyncSamples adds the sample documents to an organization without members, which cannot change its
-// documents. A sample of an earlier release with the same name gets the new content. It publishes
-// no jobs: workers find queued documents in the database.
+// documents. A sample of an earlier release with the same name gets the new content. SyncSamples
+// publishes no jobs: workers find queued documents in the database.
 func SyncSamples(ctx context.Context, s *Store, org, by string, samples []domain.Sample) error {
 	var rows []DocumentRow
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {

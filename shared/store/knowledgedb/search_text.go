@@ -78,7 +78,7 @@ func queryLexemes(words []QueryWord) (numbers []int64, lexemes []string) {
 // SearchText returns up to limit chunks that contain at least one of the words, best first. A chunk
 // that contains more of the words has a higher score, and rare words count more. A word's rarity is
 // measured over all ready documents of the organization, regardless of the scope. Words without an
-// indexable lexeme are ignored; without any other word there are no hits.
+// indexable lexeme are ignored; if no other word is left, there are no hits.
 func (s *Store) SearchText(ctx context.Context, scope SearchScope, words []QueryWord, limit int) ([]Hit, error) {
 	numbers, lexemes := queryLexemes(words)
 	if len(lexemes) == 0 || limit <= 0 || !scope.searchable() {

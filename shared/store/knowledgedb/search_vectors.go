@@ -18,8 +18,8 @@ import (
 const vectorsCompared = 2000
 
 // SearchVectors returns up to limit chunks whose vectors are the nearest to vector, a unit vector,
-// nearest first. The score is the dot product of the two vectors. It compares only vectors of the
-// same model with the same number of dimensions.
+// nearest first. The score is the dot product of the two vectors. SearchVectors compares only
+// vectors of the same model with the same number of dimensions.
 func (s *Store) SearchVectors(ctx context.Context, scope SearchScope, model string, vector []float32, limit int) ([]Hit, error) {
 	if len(vector) == 0 || limit <= 0 || !scope.searchable() {
 		return nil, nil

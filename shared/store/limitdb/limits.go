@@ -79,8 +79,8 @@ type TokenGrant struct {
 }
 
 // leaseTokensQuery adds the tokens for the time since the bucket's last use, and takes whole tokens
-// from the bucket. $2 is the capacity, $3 the tokens per second, and $4 the number of requested
-// tokens.
+// from the bucket. $2 is the capacity, $3 is the number of tokens per second, and $4 is the number
+// of requested tokens.
 const leaseTokensQuery = `
 INSERT INTO rate_buckets AS b (name, tokens, granted, filled_at)
 VALUES ($1, CAST($2 AS float8) - least($2, $4), least($2, $4), clock_timestamp())

@@ -82,10 +82,10 @@ type claimedNotificationRow struct {
 	Previous       *string     `db:"previous_secret"`
 }
 
-// ClaimNotifications claims up to maximum due notifications for a lease. All workers together hold
-// at most maxConcurrent notifications of one endpoint, and only one if the endpoint's last attempt
-// failed. If a worker dies, the lease expires and another worker claims its notifications; a
-// receiver may therefore get a notification twice.
+// ClaimNotifications claims up to maximum due notifications for the duration lease. All workers
+// together hold at most maxConcurrent notifications of one endpoint, and only one if the endpoint's
+// last attempt failed. If a worker dies, the lease expires and another worker claims its
+// notifications; a receiver may therefore get a notification twice.
 func (s *Store) ClaimNotifications(ctx context.Context, maximum, maxConcurrent int, lease time.Duration) ([]ClaimedNotification, error) {
 	var rows []claimedNotificationRow
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
@@ -214,8 +214,7 @@ func (s *Store) renderDocument(ctx context.Context, n *ClaimedNotification) ([]b
 	return out, nil
 }
 
-// Attempt is the result of an attempt to send a notification. A worker passes it to
-// SettleNotification.
+// Attempt is the result of an attempt to send a notification. A worker passes it to RecordAttempt.
 type Attempt struct {
 	Status         domain.NotificationStatus
 	ResponseStatus int           // 0: there was no response
@@ -225,9 +224,9 @@ type Attempt struct {
 	Unsent         bool          // no request was sent, for a reason for which the endpoint is not responsible
 }
 
-// RecordAttempt records the result of an attempt. If the endpoint wants no more notifications
-// or has failed for too long, RecordAttempt disables the endpoint and returns true. If the
-// worker no longer holds the notification, it writes nothing. If the run's retention ends before
+// RecordAttempt records the result of an attempt. If the endpoint wants no more notifications or
+// has failed for too long, RecordAttempt disables the endpoint and returns true. If the worker no
+// longer holds the notification, RecordAttempt writes nothing. If the run's retention ends before
 // the next attempt, the notification fails and is not retried.
 func (s *Store) RecordAttempt(ctx context.Context, held LeasedNotification, a Attempt) (disabled bool, err error) {
 	err = s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {

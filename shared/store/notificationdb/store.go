@@ -24,7 +24,7 @@ type Store struct {
 	runs *rundb.Store
 }
 
-// New creates the store on a database. runs reads the runs of payloads.
+// New creates the store on a database. The argument runs reads the runs that payloads contain.
 func New(db *pg.DB, runs *rundb.Store) *Store {
 	return &Store{db: db, runs: runs}
 }

@@ -29,9 +29,9 @@ type Reader struct {
 	Admin          bool     // the reader is an admin of the organization
 }
 
-// Overview reads an overview. A reader who is no admin gets only the own steps and approvals. The
-// result lacks the budgets, which package budgetdb reads. Each statement reads only a few rows
-// along an index, whatever the size of the organization.
+// Overview reads an overview. A reader who is not an admin gets only the reader's own steps and
+// approvals. The result lacks the budgets, which package budgetdb reads. Each statement reads only
+// a few rows along an index, whatever the size of the organization.
 func (s *Store) Overview(ctx context.Context, r Reader) (domain.Overview, error) {
 	var view domain.Overview
 	err := s.db.WithinUser(ctx, r.OrganizationID, r.UserID, func(tx *sqlx.Tx) error {
@@ -74,10 +74,10 @@ func readOwn(ctx context.Context, tx *sqlx.Tx, r Reader, view *domain.Overview) 
 	return err
 }
 
-// readSteps reads the steps that only admins can take: whether the organization has an own
-// document, a key, an automation, and an embedded widget. Most automations have a name, and an
-// index finds their runs. A run of an automation without a name is found only among the newest
-// runs, by the type of its trigger.
+// readSteps reads the steps that only admins can take: whether the organization has a document of
+// its own, a key, an automation, and an embedded widget. Most automations have a name, and an index
+// finds their runs. A run of an automation without a name is found only among the newest runs, by
+// the type of its trigger.
 func readSteps(ctx context.Context, tx *sqlx.Tx, r Reader, view *domain.Overview) error {
 	var row struct {
 		Document bool `db:"document"`

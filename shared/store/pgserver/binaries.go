@@ -40,14 +40,14 @@ type Binaries struct {
 }
 
 // Find returns the server in PATH or, if there is none, the newest server in the usual directories
-// of distributions. Servers older than version 14 are ignored. If no server is found, it returns
+// of distributions. Servers older than version 14 are ignored. If no server is found, Find returns
 // ErrNotInstalled with the command that installs one.
 func Find(ctx context.Context) (Binaries, error) {
 	return find(ctx, os.Getenv("PATH"), binaryDirs, 0)
 }
 
-// find looks for a server of the given major version, in the directories of path and in those that
-// match globs; 0 means any supported version.
+// find looks for a server of the given major version, in the directories of path and in the
+// directories that match globs. If major is 0, find accepts any supported version.
 func find(ctx context.Context, path string, globs []string, major int) (Binaries, error) {
 	all := candidates(ctx, path, globs)
 	for _, found := range all {

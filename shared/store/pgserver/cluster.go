@@ -32,8 +32,8 @@ type cluster struct {
 }
 
 // openCluster opens the cluster in dir, or creates one. lock is passed on to the programs that it
-// starts. durable is false if a new cluster need not be synced to disk. It returns ErrNotInstalled
-// if there is no server of the cluster's version.
+// starts. durable is false if a new cluster need not be synced to disk. openCluster returns
+// ErrNotInstalled if there is no server of the cluster's version.
 func openCluster(ctx context.Context, dir string, durable bool, lock *lifecycle.Lock) (cluster, error) {
 	data := filepath.Join(dir, dataDir)
 	version, err := os.ReadFile(filepath.Join(data, "PG_VERSION"))

@@ -45,9 +45,9 @@ func clusterName(data string) (string, error) {
 	return fmt.Sprintf("parley-%x-%016x", stat.Dev, stat.Ino), nil
 }
 
-// takeOver ends the server that a killed process has left running in dir. It sends the signals of
-// ways until the server is gone, and calls warn for each signal. It returns the lock file, which
-// the next server will inherit, or ErrInUse if the server cannot be stopped.
+// takeOver ends the server that a killed process has left running in dir. It sends the signals in
+// the list ways until the server is gone, and calls warn for each signal. It returns the lock file,
+// which the next server will inherit, or ErrInUse if the server cannot be stopped.
 func takeOver(ctx context.Context, dir string, ways []stopSignal, warn func(pids []int, signal syscall.Signal)) (*lifecycle.Lock, error) {
 	// Processes of the old server have inherited the lock. The lock therefore shows whether such a
 	// process is alive, even if the postmaster is not.
@@ -96,7 +96,7 @@ func takeOver(ctx context.Context, dir string, ways []stopSignal, warn func(pids
 
 // poll calls the function done repeatedly. It stops when the function returns true or an error,
 // when the duration patience has passed, or when the context ends. The result is true if done
-// returned true, and the error is set if the context has ended.
+// returned true. The error is the error of done, or reports that the context has ended.
 func poll(ctx context.Context, patience time.Duration, done func() (bool, error)) (bool, error) {
 	over := time.NewTimer(patience)
 	defer over.Stop()

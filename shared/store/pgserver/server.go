@@ -38,7 +38,7 @@ type Config struct {
 }
 
 // Server is a running PostgreSQL. Its methods are safe for concurrent use, except Restart. Each
-// directory has at most one.
+// directory has at most one Server.
 type Server struct {
 	config      Config
 	cluster     cluster

@@ -34,18 +34,17 @@ type NewRun struct {
 	AutomationID   string // empty: none
 	IdempotencyKey string // empty: none, and then KeyHash is nil
 	KeyHash        []byte
-	Fingerprint    []byte      // a hash of the request, to detect a different request with the same key
-	Input          []byte      // JSON of domain.Input
-	Lane           domain.Lane // decides which slots the run may use
-	// Dedupe is the part that the message ids of all the run's jobs have in common.
-	Dedupe      string        // the part that the message ids of all the run's jobs have in common
-	ReplyTo     string        // the inbox of the waiting ingress; may be empty
-	Traceparent string        // W3C trace context of the request; may be empty
-	Retention   time.Duration // 0: kept until its session is erased
-	Deadline    time.Duration // time from acceptance, or from the end of Hold, to the run's deadline
-	KeyID       string        // the API key of the request; empty: none
-	Hold        time.Duration // delay before the run may start; 0: none
-	Previous    *string       // the previous run of the session; see NewRun
+	Fingerprint    []byte        // a hash of the request, to detect a different request with the same key
+	Input          []byte        // JSON of domain.Input
+	Lane           domain.Lane   // decides which slots the run may use
+	Dedupe         string        // the part that the message ids of all the run's jobs have in common
+	ReplyTo        string        // the inbox of the waiting ingress; may be empty
+	Traceparent    string        // W3C trace context of the request; may be empty
+	Retention      time.Duration // 0: kept until its session is erased
+	Deadline       time.Duration // time from acceptance, or from the end of Hold, to the run's deadline
+	KeyID          string        // the API key of the request; empty: none
+	Hold           time.Duration // delay before the run may start; 0: none
+	Previous       *string       // the previous run of the session; see NewRun
 
 	Attachments []domain.Attachment // as in Input; for AsStored
 }
@@ -58,8 +57,8 @@ func (r NewRun) Size() int { return len(r.Input) + 1024 }
 const HoldUntilReleased time.Duration = -1
 
 // Accepted is the result of accepting a NewRun: a new run, or the existing run with the same
-// idempotency key, or an error. The caller compares the Fingerprint of an existing run with the one
-// of its request.
+// idempotency key, or an error. The caller compares the Fingerprint of an existing run with the
+// Fingerprint of its request.
 type Accepted struct {
 	Run      rundb.StoredRun
 	Existing bool        // Run is the existing run with the same idempotency key
@@ -73,7 +72,7 @@ const FirstRepublish = "5 seconds"
 
 // Accept inserts runs in one transaction. When it returns without an error, every accepted run is
 // on disk. A run waits if no slot is free. The caller publishes the Job of each result; if the
-// process dies before, the sweeper publishes it.
+// process dies before that, the sweeper publishes it.
 //
 // The results are in the order of rows. The Err of a result concerns that row only. It is not_found
 // if the run's agent or template does not exist, and caller_not_allowed if the agent refuses the
@@ -239,7 +238,7 @@ func newRuns(rows []NewRun) (runs string, organizations []string) {
 }
 
 // createdRow is a row of the accepting statement's result. A run that was not inserted has no row.
-// Without a slot for the run, Dispatched is false and the run waits.
+// If no slot was free for the run, Dispatched is false and the run waits.
 type createdRow struct {
 	ID         string    `db:"run_id"`
 	Dispatched bool      `db:"dispatched"`
@@ -282,7 +281,8 @@ func (s *Store) insertTaken(ctx context.Context, rows []NewRun, taken map[Lane]i
 }
 
 // insertUnlocked inserts the runs whose sessions no other transaction has locked. The other runs
-// are marked as locked in the result. It needs a second statement and an explicit transaction.
+// are marked as locked in the result. insertUnlocked needs a second statement and an explicit
+// transaction.
 func (s *Store) insertUnlocked(ctx context.Context, rows []NewRun, taken map[Lane]int) (map[string]createdRow, error) {
 	var created []createdRow
 	var locked map[string]bool
@@ -335,8 +335,8 @@ func createdByID(created []createdRow) map[string]createdRow {
 	return out
 }
 
-// holdMillis is how long the run is delayed, in milliseconds, rounded down to at least 1. 0 means
-// no delay, and -1 means until the run is released.
+// holdMillis returns the delay of the run in milliseconds, rounded down, but at least 1 if there is
+// a delay. 0 means no delay, and -1 means a delay until the run is released.
 func (r NewRun) holdMillis() int64 {
 	switch {
 	case r.Hold < 0:

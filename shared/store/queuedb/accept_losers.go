@@ -23,8 +23,8 @@ import (
 const acceptTries = 6
 
 // explainLosers sets the results of the rows that were not inserted; losers contains their indexes.
-// It uses new statements, whose snapshots include the transactions that took the rows' idempotency
-// keys. The snapshot of the inserting statement does not include them.
+// explainLosers uses new statements, whose snapshots include the transactions that took the rows'
+// idempotency keys. The snapshot of the inserting statement does not include them.
 func (s *Store) explainLosers(ctx context.Context, out []Accepted, rows []NewRun, losers []int, call acceptCall) error {
 	keys := make([]rundb.KeyRef, len(losers))
 	for j, i := range losers {
@@ -120,8 +120,9 @@ type agentCallers struct {
 	allowed []string
 }
 
-// allowedCallersIn reads the allowedCallers of the runs' agents, within the organizations of the
-// transaction. Agents that do not exist or are deleted are missing in the result.
+// allowedCallersIn reads the names and the allowedCallers of the runs' agents, within the
+// organizations of the transaction. Agents that do not exist or are deleted are missing in the
+// result.
 func allowedCallersIn(ctx context.Context, tx *sqlx.Tx, rows []NewRun) (map[agentRef]agentCallers, error) {
 	// A deleted agent counts as missing.
 	var present []struct {

@@ -36,7 +36,7 @@ type releasedRun struct {
 //
 // The released runs get slots like other waiting runs, so the caller tops up the lanes.
 // ReleaseCollected returns the organization of each released run, even if it also returns an error.
-// Of several processes that call it, only one releases a run.
+// If several processes call it, only one of them releases a given run.
 func (s *Store) ReleaseCollected(ctx context.Context, maximum int) (orgs []string, err error) {
 	due, err := s.db.Find(ctx, `SELECT run_id, org_id FROM collected_runs($1)`, maximum)
 	if err != nil || len(due.Runs) == 0 {

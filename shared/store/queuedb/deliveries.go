@@ -24,7 +24,7 @@ type NewDelivery struct {
 	Bytes          int64 // the size of the received body, even if the body is not stored
 	// Body is nil if the body is not stored, for example because it is too large. A stored body is
 	// sealed first.
-	Body    []byte           // nil if the body is not stored, for example because it is too large
+	Body    []byte
 	Error   *domain.RunError // the reason if the delivery is rejected, otherwise nil
 	Run     *NewRun          // nil: no run
 	Collect *Collect         // nil: the run handles only this delivery
@@ -44,9 +44,7 @@ func (d *NewDelivery) Size() int {
 // delivery.
 type Collect struct {
 	KeyHash []byte
-	// Window is the time since the newest delivery.
-	Window time.Duration // since the newest delivery
-	// MaxWait is the time since the first delivery.
+	Window  time.Duration // since the newest delivery
 	MaxWait time.Duration // since the first delivery
 }
 

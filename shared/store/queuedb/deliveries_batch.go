@@ -15,8 +15,9 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// deliveryBatch is the state of one transaction that accepts deliveries. The steps log, collect,
-// accept, settle and readExisting are executed in this order; answers reads their results.
+// deliveryBatch is the state of one transaction that accepts deliveries. The methods log, collect,
+// accept, writeResults and readExisting are called in this order; the method answers reads their
+// results.
 type deliveryBatch struct {
 	rows   []NewDelivery                                   // as passed by the caller
 	unique []NewDelivery                                   // without duplicates
@@ -367,8 +368,8 @@ func holdersIn(ctx context.Context, tx *sqlx.Tx, rows []NewRun) (map[string]stri
 	return out, err
 }
 
-// writeResults writes the changed results of deliveries, and removes the coalescing keys of runs that
-// could not be created.
+// writeResults writes the changed results of deliveries, and removes the coalescing keys of runs
+// that could not be created.
 func (b *deliveryBatch) writeResults() error {
 	var changed []*loggedRow
 	var orgs, gone []string

@@ -241,8 +241,8 @@ type Overdue struct {
 	DispatchedAt time.Time
 }
 
-// OverdueJobs reads up to limit dispatched runs that no worker has claimed in time, so that their
-// jobs are published again. It changes nothing: Redispatch does.
+// OverdueJobs reads up to limit dispatched runs that no worker has claimed in time. It changes
+// nothing. The caller passes the runs to Redispatch.
 func (s *Store) OverdueJobs(ctx context.Context, limit int) ([]Overdue, error) {
 	var rows []struct {
 		jobRow
@@ -258,9 +258,9 @@ func (s *Store) OverdueJobs(ctx context.Context, limit int) ([]Overdue, error) {
 	return out, nil
 }
 
-// Redispatch prepares the jobs of overdue runs for publication. It raises the dispatch number of
-// each run in the list again that is still unclaimed, doubles the time until the run's next check
-// (to at most five minutes), and returns the run's job. For the runs in the list later, it only
+// Redispatch prepares the jobs of overdue runs for publication. It handles each run in the argument
+// again that is still unclaimed: it raises the dispatch number, doubles the time until the next
+// check (to at most five minutes), and returns the job. For the runs in the argument later, it only
 // postpones the next check, because the stream still holds their jobs. Redispatch skips runs that
 // another sweeper has redispatched. If it returns an error, it also returns the jobs of the
 // transactions that succeeded.

@@ -348,8 +348,8 @@ func (s *slots) share(lane domain.Lane, n int, free func(*laneSlots) bool) map[L
 }
 
 // releaseUnused releases the taken slots that no dispatched run uses. left is the number of these
-// slots. If fewer runs of an organization were dispatched than slots were taken, releaseUnused no longer
-// records the organization as waiting.
+// slots. If fewer runs of an organization were dispatched than slots were taken, releaseUnused no
+// longer records the organization as waiting.
 func (s *slots) releaseUnused(taken, dispatched map[Lane]int) (left int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -377,7 +377,7 @@ func (l *laneSlots) add(org string, n int) {
 }
 
 // takeFor takes free slots for those of the runs that may start immediately. It returns the number
-// of taken slots per lane. The caller returns the slots that it does not use with returnUnused.
+// of taken slots per lane. The caller calls returnUnused to return the slots that it does not use.
 func (s *slots) takeFor(ctx context.Context, runs []NewRun) map[Lane]int {
 	taken := map[Lane]int{}
 	var filling []domain.Lane

@@ -10,8 +10,8 @@ import (
 )
 
 // AnnounceSlots records that a worker executes up to n runs of each lane. The record expires after
-// ttl, so the worker repeats the call before. Runs are dispatched into the announced slots. n = 0
-// removes the worker.
+// ttl, so the worker repeats the call before that time. Runs are dispatched into the announced
+// slots. n = 0 removes the worker.
 func (s *Store) AnnounceSlots(ctx context.Context, workerID string, n int, ttl time.Duration) error {
 	if _, err := s.db.ExecContext(ctx, `SELECT announce_slots($1, $2, $3)`, workerID, n, pg.Interval(ttl)); err != nil {
 		return fmt.Errorf("announcing slots: %w", err)

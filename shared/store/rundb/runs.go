@@ -250,8 +250,8 @@ func (s *Store) runUpTo(ctx context.Context, org, principal, runID string, maxim
 	return out, nil
 }
 
-// Echo returns the field echo of a run's input, or nil if it has none or the run does not exist;
-// see domain.Input.
+// Echo returns the field echo of a run's input, or nil if the input has none or the run does not
+// exist; see domain.Input.
 func (s *Store) Echo(ctx context.Context, org, runID string) (echo []byte, err error) {
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		return tx.GetContext(ctx, &echo, `SELECT input->'echo' FROM runs WHERE org_id = $1 AND id = $2`, org, runID)

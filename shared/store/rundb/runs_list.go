@@ -26,9 +26,9 @@ const (
 )
 
 // summaryColumns returns the columns of a run that a list shows. characters is the maximum length
-// of a text. It selects one character more of the answer than is shown, so that truncation can be
-// detected. It selects only the beginning of the input, which has the attachments and the question.
-// Large values stay in the database; see migrations/functions/run_summary.sql.
+// of a text. summaryColumns selects one character more of the answer than is shown, so that
+// truncation can be detected. It selects only the beginning of the input, which has the attachments
+// and the question. Large values stay in the database; see migrations/functions/run_summary.sql.
 func summaryColumns(characters int) string {
 	plain, attached := domain.QuestionPrefix(characters)
 	return fmt.Sprintf(`r.id, r.agent_id, r.template_id, r.session_id, `+PreviousRun+`, r.trigger_type, r.automation_id, r.idempotency_key,

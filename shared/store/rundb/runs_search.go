@@ -17,8 +17,8 @@ const searchPatience = time.Second
 
 // SearchRuns is like ListRuns, but returns only finished runs that contain the words of the filter.
 // A run can be found a few seconds after it finishes. If the search takes longer than
-// searchPatience, it ends early. The caller then continues the search with next as the filter's
-// Before. next is empty if the search is complete or has found limit runs.
+// searchPatience, SearchRuns ends early. To continue the search, the caller sets the filter's
+// Before to next. next is empty if the search is complete or has found limit runs.
 func (s *Store) SearchRuns(ctx context.Context, org string, f RunFilter, limit int) (runs []domain.RunSummary, next string, err error) {
 	since, before := f.bounds()
 	characters := f.characters()

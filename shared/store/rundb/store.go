@@ -5,13 +5,14 @@
 //
 // A run has a row in the table runs for all of its life. While the run is open, a row in open_runs
 // contains its state. A finished run has its rendered object in the column result. That object may
-// be large, so most methods leave it in the database above a limit and set Deferred to its size.
+// be large. If it exceeds a limit, most methods leave it in the database and set Deferred to its
+// size.
 //
 // After its retention period, a run is treated as removed; see RunLive. An erased run still exists,
 // but has no input and no result.
 //
-// Methods that take a principal find only that principal's runs; an empty principal finds all of
-// the organization's.
+// Methods that take a principal find only that principal's runs; with an empty principal, they find
+// all runs of the organization.
 package rundb
 
 import (

@@ -28,9 +28,9 @@ func (s *Store) TimelineBytes(ctx context.Context, org, principal, runID string)
 }
 
 // Timeline returns the spans of a run's time, for an open run up to now. If principal is not empty,
-// only that principal's runs are found. It returns not_found if the run does not exist, has expired
-// or belongs to another organization. If erased is true, the run was erased and its timeline must
-// not be shown.
+// only that principal's runs are found. Timeline returns not_found if the run does not exist, has
+// expired or belongs to another organization. If erased is true, the run was erased and its
+// timeline must not be shown.
 func (s *Store) Timeline(ctx context.Context, org, principal, runID string) (of domain.Timeline, erased bool, err error) {
 	var seen trace
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {

@@ -79,7 +79,7 @@ func clamp(t, from, to time.Time) time.Time {
 }
 
 // attempts returns the attempts at the run in order. The first attempt gets a row only when it ends
-// without finishing the run, so it may have none. Later attempts get a row when they begin.
+// without finishing the run, so it may have no row. Later attempts get a row when they begin.
 func (d *spanBuilder) attempts() []tracedAttempt {
 	// A run that finished in its first attempt has no rows of attempts. That attempt began when the
 	// run started.

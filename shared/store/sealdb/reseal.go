@@ -120,8 +120,9 @@ func resealTexts(v Value, by Resealer, texts []string) (fresh []string, err erro
 	return fresh, err
 }
 
-// resealPair reseals a row that contains the current secret and the previous secret. read and write
-// are the statements for the row, without the condition of read.
+// resealPair reseals a row that contains the current secret and the previous secret. The arguments
+// read and write are the statements that read and write the row. resealPair adds the WHERE clause
+// to read.
 func resealPair(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer, read, write string) error {
 	var row struct {
 		Secret   string `db:"secret"`

@@ -86,7 +86,7 @@ func ContentValue(org string, hash []byte, n int) Value {
 }
 
 // Open opens a piece. name is the associated data of the piece, and v is the value that contains
-// the piece, for reports. It returns ErrContentSealed if no key can open the piece.
+// the piece, for reports. Open returns ErrContentSealed if no key can open the piece.
 func (s *Store) Open(piece, name []byte, v Value) ([]byte, error) {
 	if s.sealer == nil {
 		return nil, ErrContentSealed
@@ -119,8 +119,8 @@ func (s *Store) SealDelivery(org, hookID, id string, body []byte) []byte {
 // stored data depend on it.
 const ChunkSize = 1 << 20
 
-// Chunk is a part of a blob. N is its number within the blob, from 0. All chunks but the last have
-// ChunkSize bytes.
+// Chunk is a part of a blob. N is its number within the blob, from 0. All chunks except the last
+// have ChunkSize bytes.
 type Chunk struct {
 	Hash []byte
 	N    int

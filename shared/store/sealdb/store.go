@@ -6,7 +6,7 @@
 // SECRETS_KEY.
 //
 // A blob is sealed in pieces. The name of a piece is authenticated, so that no piece can be moved
-// to another place, blob or organization. Secrets of agents, hooks and endpoints are sealed by
+// to another position, blob or organization. Secrets of agents, hooks and endpoints are sealed by
 // their owners; this package only reseals them.
 //
 // The encryption itself is in package secrets.

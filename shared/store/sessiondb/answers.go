@@ -12,8 +12,8 @@ import (
 )
 
 // Answer is the answer of a chat's run as the session's history contains it. If the run has no
-// answer, because it is open or has failed, Text is notPlayed. An answer of which only a part was
-// played contains that part.
+// answer, because it is open or has failed, Text is notPlayed. If only a part of the answer was
+// played, Text contains that part.
 type Answer struct {
 	RunID     string  `db:"id"`
 	TargetID  string  `db:"target_id"`

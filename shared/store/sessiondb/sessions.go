@@ -144,8 +144,8 @@ type SessionName struct {
 	Key            []byte // a hash over the organization, the target, the session id and the principal
 }
 
-// findSession returns a session by its key. It returns not_found if there is none or all of its
-// runs are gone.
+// findSession returns a session by its key. It returns not_found if the session does not exist or
+// all of its runs are gone.
 func findSession(ctx context.Context, tx *sqlx.Tx, name SessionName) (Session, error) {
 	var found Session
 	err := tx.GetContext(ctx, &found, sessionsQuery+` AND s.key = $2`, name.OrganizationID, name.Key)

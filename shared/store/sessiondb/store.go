@@ -1,8 +1,8 @@
 // Package sessiondb reads sessions and their history, and erases sessions and runs.
 //
 // A session is the sequence of the runs with the same target, session id and principal. Package
-// queuedb creates it with its first run. The runs have consecutive numbers; a run may continue any
-// earlier run, so the history of a run is a path.
+// queuedb creates a session with its first run. The runs have consecutive numbers; a run may
+// continue any earlier run, so the history of a run is a path.
 //
 // The ingress lists sessions and erases them. Workers read the history of a run, and record how
 // much of a spoken answer was played. The sweeper calls DeleteExpired and the methods that prune

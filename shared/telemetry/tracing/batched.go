@@ -11,8 +11,8 @@ type Of[Q any] struct {
 // For returns the request with the trace of ctx.
 func For[Q any](ctx context.Context, request Q) Of[Q] { return Of[Q]{request, Traceparent(ctx)} }
 
-// Batched wraps do, so that each batch is executed in a new span with the given name; see
-// [Tracer.Batch]. The span fails if do returns an error.
+// Batched wraps the function do, so that each batch is executed in a new span with the given name;
+// see [Tracer.Batch]. The span fails if do returns an error.
 func Batched[Q, A any](
 	t *Tracer, name string, do func(context.Context, []Q) ([]A, error),
 ) func(context.Context, []Of[Q]) ([]A, error) {

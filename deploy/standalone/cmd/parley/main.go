@@ -3,8 +3,8 @@
 // service.
 //
 // This package only parses the arguments and calls the selected command. The commands are in
-// packages standalone, cli and prove. Each is a struct whose fields are its options, with a method
-// Run.
+// packages standalone, cli and prove. Each command is a struct with a method Run; the fields of the
+// struct are the command's options.
 //
 // docs/cli.md lists the commands and exit statuses.
 package main
@@ -27,7 +27,7 @@ import (
 )
 
 // commands lists the commands. The parser reads their names, help texts and groups from the tags.
-// Commands with hidden are called by other programs.
+// Other programs call the commands with the tag hidden.
 type commands struct {
 	Up     standalone.Up     `cmd:"" group:"serve" help:"Start everything in one process, with its own PostgreSQL and NATS unless DATABASE_URL and NATS_URL name other servers."`
 	Serve  standalone.Serve  `cmd:"" group:"serve" help:"Start selected parts of the service against the servers at DATABASE_URL and NATS_URL."`

@@ -10,7 +10,7 @@ import (
 
 // answerWriter prints an answer while it streams. Text that has been printed cannot be removed. If
 // another attempt produces a different text, answerWriter prints that text from its beginning on a
-// new line. It is used for one answer.
+// new line. An answerWriter prints one answer.
 type answerWriter struct {
 	out       io.Writer
 	shown     string // text printed so far; after a restart with a different text, only the new text
@@ -27,8 +27,8 @@ func (t *answerWriter) delta(piece string) error {
 	return t.show()
 }
 
-// restarted discards the text of the previous attempt. The printed text stays, and the text of the
-// new attempt is compared with it.
+// restarted discards the text of the previous attempt. The printed text stays, and show compares
+// the text of the new attempt with it.
 func (t *answerWriter) restarted() { t.text = "" }
 
 // end receives the complete text. It prints the part that has not been printed yet, and a newline.
@@ -42,8 +42,8 @@ func (t *answerWriter) end(whole string) error {
 	return t.print("\n")
 }
 
-// show prints the part of the text that has not been printed, or the whole text if the printed text
-// is not its beginning.
+// show prints the part of the text that has not been printed. If the text does not begin with the
+// printed text, show prints the whole text on a new line.
 func (t *answerWriter) show() error {
 	fresh, goesOn := strings.CutPrefix(t.text, t.shown)
 	if !goesOn {

@@ -14,8 +14,8 @@ import (
 // Base64 makes files a third longer, and the body of a request is limited to 2 MiB.
 const maxInlined = 1 << 20
 
-// upload stores files for a session and returns attachments that refer to them. It is used by the
-// chat, whose messages are not repeated.
+// upload stores files for a session and returns attachments that refer to them. The chat uses it: a
+// repeated chat command sends a new message, so its request need not be the same.
 func upload(ctx context.Context, service *connection, session string, paths []string) ([]parley.NewAttachment, error) {
 	files, _, err := readFiles(paths)
 	if err != nil {
@@ -48,8 +48,8 @@ type localFile struct {
 	content []byte
 }
 
-// readFiles reads the files at the paths. bytes is their total size. A file that cannot be read is
-// an error of the arguments.
+// readFiles reads the files at the paths. The result bytes is their total size. The error for a
+// file that cannot be read has the status ExitArguments.
 func readFiles(paths []string) (files []localFile, bytes int, err error) {
 	for _, path := range paths {
 		content, err := os.ReadFile(path)

@@ -19,7 +19,8 @@ import (
 	"parley/shared/domain"
 )
 
-// The template for demo visitors, and the maximum length of a typed or piped message in bytes.
+// demoTemplate is the template with which demo visitors chat. longestTyped is the maximum length of
+// a typed or piped message in bytes.
 const (
 	demoTemplate = "tpl_support"
 	longestTyped = 1 << 20
@@ -62,7 +63,7 @@ func (*Chat) Statuses() []int {
 }
 
 // Run sends the message in the arguments. Without a message, it sends each line that the user
-// types, or standard input as one message. Interruption of the command does not cancel the run.
+// types, or standard input as one message. An interruption of the command does not cancel the run.
 func (c *Chat) Run(ctx context.Context, con *console.Console) error {
 	how := usual
 	how.retries, how.demo = 5, c.Demo
@@ -93,7 +94,7 @@ func (c *Chat) Run(ctx context.Context, con *console.Console) error {
 
 // conversation returns a session with the target that the arguments select, and the message in the
 // arguments. Without a target it uses the demo agent. The first word is the target only if it is
-// the ID or the name of one, so "parley chat Hello" works.
+// the ID or the name of an agent or template, so "parley chat Hello" works.
 func (c *Chat) conversation(ctx context.Context, service *connection) (*talk, string, error) {
 	target, words := "", c.Words
 	if len(words) > 0 {
@@ -202,7 +203,7 @@ func (t *talk) resumeCommand() string {
 }
 
 // say sends a message and prints the answer while it streams. The attachments of t are sent with
-// the message. It returns the error of the run if the run did not complete.
+// the message. say returns the error of the run if the run did not complete.
 func (t *talk) say(ctx context.Context, message string) error {
 	request := parley.Request{
 		Method: http.MethodPost, Path: "/api/agents", Query: t.query, Keyed: true,

@@ -70,7 +70,7 @@ func (c *Complete) Run(ctx context.Context, con *console.Console, k *kong.Kong) 
 	return nil
 }
 
-// candidate is a possible completion, and means its description.
+// candidate is a possible completion. The field means contains its description.
 type candidate struct{ word, means string }
 
 // line is the state after parsing the complete words of a command line. It follows the rules of the
@@ -84,8 +84,8 @@ type line struct {
 	literal bool // after "--"
 }
 
-// candidates returns the possible completions of the last of the words, which may be empty. app is
-// the root of the commands.
+// candidates returns the possible completions of the last word, which may be empty. The argument
+// app is the root of the commands.
 func candidates(ctx context.Context, app *kong.Node, words []string) (found []candidate) {
 	at := &line{node: app, values: map[string]string{}}
 	for i, word := range words[:len(words)-1] {
@@ -248,8 +248,9 @@ func (l *line) possible(ctx context.Context, value *kong.Value, word string) (li
 // waits.
 const idsTimeout = time.Second
 
-// ids requests IDs from the service: the newest ones, on one page. means is the field that
-// describes an entry. It returns none if the service is unreachable or rejects the request.
+// ids requests one page of IDs from the service, the newest first. The argument means names the
+// field that describes an entry. ids returns no candidates if the service is unreachable or rejects
+// the request.
 func (l *line) ids(ctx context.Context, resource, means string) (list []candidate) {
 	ctx, cancel := context.WithTimeout(ctx, idsTimeout)
 	defer cancel()
@@ -295,8 +296,8 @@ func (l *line) ids(ctx context.Context, resource, means string) (list []candidat
 }
 
 // serviceFor returns the Service of a command. Values that the Service lacks are taken from the
-// environment. It returns false if the command has no Service. The caller must copy the Service
-// before changing it.
+// environment. serviceFor returns false if the command has no Service. The caller must copy the
+// Service before changing it.
 func serviceFor(node *kong.Node) (*Service, bool) {
 	if node.Target.Kind() != reflect.Struct {
 		return nil, false

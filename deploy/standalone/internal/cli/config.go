@@ -26,7 +26,8 @@ const (
 )
 
 // Config is the command that prints the settings with which the service would start. Its fields are
-// the settings of all parts, so that their help texts and defaults are those of the service.
+// the groups of settings that the parts of the service use, so the help texts and defaults are the
+// same.
 type Config struct {
 	config.Servers   `group:"servers"`
 	config.Logging   `group:"logging"`
@@ -100,7 +101,8 @@ func (c *Config) print(con *console.Console, list []setting) error {
 	return table(con, rows)
 }
 
-// check returns an error for the first setting with which the service would not start.
+// check returns an error if the service would not start with the settings. The error describes the
+// first invalid setting.
 func (c *Config) check() error {
 	err := cmp.Or(c.Runs.Check(), c.Telemetry.Check(), c.Documents.Check())
 	if c.reads("ingress") {
@@ -173,7 +175,7 @@ func (c *Config) setting(flag *kong.Flag, from string) setting {
 	return s
 }
 
-// model describes the default model, as parley up chooses it.
+// model describes the default model that parley up would choose.
 func (c *Config) model() string {
 	switch {
 	case c.OpenAIAPIKey != "" && c.OpenAIBaseURL == "":
@@ -185,11 +187,11 @@ func (c *Config) model() string {
 	}
 }
 
-// masked replaces a secret.
+// masked is the text that replaces a secret.
 const masked = "***"
 
-// These match the names of settings and parameters that contain secrets, and secrets in connection
-// strings.
+// secretName and secretWord match the names of settings and parameters that contain secrets.
+// keyValue matches the secrets in connection strings.
 var (
 	secretName = regexp.MustCompile(`(_KEY|_SECRET|PASSWORD|_TOKEN)$`)
 	secretWord = regexp.MustCompile(`(?i)pass|secret|token|key`)

@@ -9,6 +9,6 @@
 // Go SDK, which retries requests and resumes streams. Optional methods add sections to the manual
 // page: Help, Examples, Usage and Statuses.
 //
-// With --json, a command prints the service's JSON unchanged. Otherwise, text of the service is
-// printed without control characters; see package console.
+// With --json, a command prints the service's JSON unchanged. Otherwise, it prints text from the
+// service without control characters; see package console.
 package cli

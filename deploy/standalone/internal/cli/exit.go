@@ -164,8 +164,9 @@ func Complain(k *kong.Kong, err error) {
 	k.Errorf("%s", console.Safe(text))
 }
 
-// commandsNote returns a note with the commands of the group in which the user has named an unknown
-// command, such as "runs". It returns "" if the user has named a command of the group.
+// commandsNote returns a note for a user who has named an unknown command of a group, such as the
+// group runs. The note lists the group's commands. If the user has named a command of the group,
+// commandsNote returns "".
 func commandsNote(c *kong.Context) string {
 	if c == nil {
 		return ""

@@ -11,7 +11,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// The width of manual pages in characters, and the margin of their texts.
+// pageWidth is the width of manual pages in characters, and indent is the margin of their texts.
 const (
 	pageWidth = 80
 	indent    = "    "
@@ -161,8 +161,8 @@ func visible(node *kong.Node) (flags []*kong.Flag) {
 	return flags
 }
 
-// lower returns a help text as part of a sentence: with a small first letter and without a full
-// stop.
+// lower returns a help text as part of a sentence: with a lower-case first letter and without a
+// full stop.
 func lower(sentence string) string {
 	sentence = strings.TrimSuffix(sentence, ".")
 	if sentence == "" {
@@ -312,7 +312,7 @@ func (p *page) environment(node *kong.Node) {
 	}
 }
 
-// exits writes the section with the exit statuses. A command states its own statuses, or the
+// exits writes the section with the exit statuses. If the command does not state its statuses, its
 // options determine them.
 func (p *page) exits(node *kong.Node) {
 	known := []int{ExitDone, ExitFailure, ExitArguments, ExitInterrupted}

@@ -39,8 +39,8 @@ func (*KeysCreate) Examples() string {
 KEY=$(parley keys create ci)`
 }
 
-// Run creates the key and prints it. The request is not repeated after a lost response, because a
-// second key would be created.
+// Run creates the key and prints it. The request is not repeated after a lost response, because the
+// service might then create a second key.
 func (k *KeysCreate) Run(ctx context.Context, con *console.Console) error {
 	body := map[string]any{"name": k.Name, "scope": k.Scope}
 	if k.Expires != "" {

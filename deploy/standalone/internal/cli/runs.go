@@ -140,8 +140,8 @@ func (*RunsCancel) Help() string {
 // Examples returns the examples on the manual page of the command.
 func (*RunsCancel) Examples() string { return `parley runs cancel run_01m7yq6d4gehatajbks6zzn8ya` }
 
-// Run cancels the run and prints its status. The run may be finished by the time of the request;
-// its status then does not change.
+// Run cancels the run and prints its status. If the run has already finished, its status does not
+// change.
 func (r *RunsCancel) Run(ctx context.Context, con *console.Console) error {
 	service, err := r.connect(usual)
 	if err != nil {

@@ -47,8 +47,8 @@ type connection struct {
 // safe to repeat are repeated.
 type retryLimits struct {
 	dials int // maximum attempts to reach a service that has not responded yet; 0: as many as retries
-	// retries is the maximum number of repetitions of a request, and patience the longest delay
-	// that the service may demand.
+	// retries is the maximum number of repetitions of a request. patience is the longest delay that
+	// the service may demand.
 	retries  int
 	patience time.Duration
 	// demo means that the command acts as a demo visitor, without a key.
@@ -57,7 +57,7 @@ type retryLimits struct {
 	waiting func(error, time.Duration)
 }
 
-// usual contains the limits for commands with which a person waits.
+// usual contains the limits for commands whose result a person waits for.
 var usual = retryLimits{dials: 2, retries: 2, patience: 10 * time.Second}
 
 // connect returns a client of the service that the options and credentials.json select. It sends no
@@ -188,7 +188,8 @@ func (c *connection) agentID(ctx context.Context, named string) (string, error) 
 }
 
 // named returns the ID of the entry with the given name in a list, ignoring case. It examines at
-// most 100 entries. It returns "" if there is none, and an error if there are several.
+// most 100 entries. It returns "" if no entry has the name, and an error if several entries have
+// it.
 func (c *connection) named(ctx context.Context, path string, query url.Values, name string) (string, error) {
 	list, err := c.all(ctx, path, query, 100)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"parley/shared/truncate"
 )
 
-// The format of times, the space between two columns, and the smallest width of the last column.
+// stampLayout is the format of times, and columnGap is the space between two columns.
 const (
 	stampLayout = "2006-01-02T15:04:05Z"
 	columnGap   = "  "
@@ -94,7 +94,8 @@ func formatDuration(from, to *domain.Time) string {
 	return lasted.Round(100 * time.Millisecond).String()
 }
 
-// or returns a text without control characters or, if it is empty, the text none.
+// or returns the argument text without control characters. If text is empty, it returns the
+// argument none.
 func or(text, none string) string {
 	if text == "" {
 		return none

@@ -265,7 +265,7 @@ func (t *tail) print(raw json.RawMessage) error {
 // happens only to triggers and answers.
 var runColumns = []int{len(stampLayout), 30, 15, 8, 29, 20, answerEnd}
 
-// runLine formats a run as a row. room is the width of the terminal, or 0.
+// runLine formats a run as a row. room is the width of the terminal, or 0 for an unlimited width.
 func runLine(run *domain.Run, room int) string {
 	says := ""
 	switch {

@@ -65,7 +65,7 @@ func (*Trigger) Statuses() []int {
 var errLate = errors.New("the run did not finish within --timeout")
 
 // Run triggers the agent. Unless --no-wait is set, it waits for the result, for at most --timeout.
-// The run continues if the command ends before.
+// The run continues if the command ends before the run.
 func (t *Trigger) Run(ctx context.Context, con *console.Console) error {
 	message, err := t.message(con)
 	if err != nil {
@@ -136,7 +136,7 @@ type wait struct {
 	con      *console.Console
 	progress *console.Progress
 	key      string
-	// sent is true if the request may have reached the service, and runID is "" until it has
+	// sent is true if the request may have reached the service. runID is "" until the service has
 	// responded.
 	sent     bool
 	runID    string
@@ -228,8 +228,8 @@ func (w *wait) printStarted(answer *parley.Response) error {
 	return w.con.Printf("%s\n", w.runID)
 }
 
-// poll requests the state of a run until it has finished, and prints the result. answer and run are
-// the response and the run so far.
+// poll requests the state of a run until it has finished, and prints the result. The arguments
+// answer and run are the latest response and the run that it contains.
 func (w *wait) poll(ctx context.Context, answer *parley.Response, run *domain.Run) (err error) {
 	for !run.Status.Terminal() {
 		w.progress.Sayf("%s", progressText(run))

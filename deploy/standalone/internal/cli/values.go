@@ -10,7 +10,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Limits of durations.
+// day is the length of a day, and maxDays is the maximum number of days in a duration.
 const (
 	day     = 24 * time.Hour
 	maxDays = 100_000
@@ -48,8 +48,8 @@ func parseDuration(text string) (lasts time.Duration, ok bool) {
 	return lasts + more, err == nil
 }
 
-// WholeNumbers returns an option that makes kong's errors about malformed numbers readable. kind is
-// the kind of the fields, and bits their size.
+// WholeNumbers returns an option that makes kong's errors about malformed numbers readable. The
+// argument kind is the kind of the fields, and bits is their size.
 func WholeNumbers(kind reflect.Kind, bits int) kong.Option {
 	return kong.KindMapper(kind, kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
 		token, err := ctx.Scan.PopValue("number")

@@ -2,7 +2,7 @@
 // there is one.
 //
 // Without a terminal, the output is plain text and no progress is shown. Results go to standard
-// output, and everything for people to standard error, so that the output of a command can be
+// output. Everything for people goes to standard error, so that the output of a command can be
 // piped.
 //
 // Text from the service is untrusted. The methods that print remove characters with which such text

@@ -91,8 +91,8 @@ func (a *api) want(ctx context.Context, method, path string, header map[string]s
 	return nil
 }
 
-// make creates a resource with a POST request. It returns the text in one field of the response,
-// which must not be empty.
+// make creates a resource with a POST request. It returns the text in the given field of the
+// response. The text must not be empty.
 func (a *api) make(ctx context.Context, path string, header map[string]string, body any, field string) (string, error) {
 	var made map[string]any
 	if err := a.want(ctx, http.MethodPost, path, header, body, &made); err != nil {

@@ -34,7 +34,7 @@ type ledger struct {
 	closed  chan struct{}
 
 	mu sync.Mutex
-	// The following counts are guarded by mu.
+	// mu guards the following fields.
 	open    int // number of requests in progress
 	asked   int
 	forgets bool // sabotage: confirm every 20th request without booking it
@@ -147,8 +147,8 @@ func (l *ledger) underWay() int {
 	return l.open
 }
 
-// bookings returns all effects, in no particular order. A booking without an idempotency key has a
-// key that names its request.
+// bookings returns all effects, in no particular order. If a request had no idempotency key, the
+// Key of its booking names the request instead.
 func (l *ledger) bookings() []Booking {
 	l.mu.Lock()
 	defer l.mu.Unlock()

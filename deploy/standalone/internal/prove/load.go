@@ -16,14 +16,14 @@ import (
 )
 
 // load sends the triggers. It repeats each trigger with the same key until it gets an answer.
-// Trigger n is the element n of answers; each element is written by one client only.
+// Element n of answers is the answer to trigger n; only one client writes each element.
 type load struct {
 	api       *api
 	freshKeys bool // sabotage: repeat a trigger with a new key
 	answers   []Answer
 
-	// next is the number of triggers that clients have taken, begun of those sent, and answered of
-	// those answered.
+	// next is the number of triggers that clients have taken. begun is the number of triggers that
+	// were sent, and answered the number of triggers that were answered.
 	next, begun, answered atomic.Int64
 
 	mu      sync.Mutex
@@ -157,8 +157,8 @@ func (s *load) replay(ctx context.Context, clients int) {
 }
 
 // again sends an answered trigger once more and returns the response, or the error as text. No part
-// is killed at this time, so any response except the answer is a fault. Only an overload is
-// retried.
+// is killed at this time, so any response except the answer is a fault. The method retries only
+// after an overload.
 func (s *load) again(ctx context.Context, n int) []byte {
 	for ctx.Err() == nil {
 		got, err := s.api.trigger(ctx, n, keyFor(n))

@@ -24,14 +24,15 @@ type instance interface {
 }
 
 // part is a process of the service under test, or PostgreSQL. It is restarted whenever it ends,
-// like a container with a restart policy. Its fields from now on are guarded by mu.
+// like a container with a restart policy. mu guards the field now and the fields after it.
 type part struct {
 	name, kind string
 	launch     func(ctx context.Context) (instance, error) // starts an instance and returns when it is ready
 
 	mu  sync.Mutex
 	now instance // nil while the part is down
-	// up is closed while the part is up. noteEnd replaces it with an open channel.
+	// up is a channel that is closed while the part is up. noteEnd replaces it with an open
+	// channel.
 	up     chan struct{}
 	killed bool
 	down   time.Duration // delay before the next restart if the instance was killed

@@ -67,7 +67,7 @@ func (c command) start(ctx context.Context) (*process, error) {
 }
 
 // launch starts the command and returns when its output contains the text ready. If the process
-// ends before, or is not ready within readyWithin, launch returns an error with the end of its
+// ends before that, or is not ready within readyWithin, launch returns an error with the end of the
 // output.
 func (c command) launch(ctx context.Context) (instance, error) {
 	p, err := c.start(ctx)

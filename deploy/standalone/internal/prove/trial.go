@@ -64,8 +64,8 @@ func (t *trial) run(ctx context.Context, kills []Kill, within time.Duration) err
 	return t.askAgain(ctx)
 }
 
-// killAll kills parts as the schedule says. Each kill happens after a number of answers. It returns
-// early, without an error, if all triggers were answered before.
+// killAll kills parts according to the schedule. Each kill happens after a number of answers.
+// killAll returns early, without an error, if no trigger is in progress any more.
 func (t *trial) killAll(ctx context.Context, kills []Kill, sent <-chan struct{}) error {
 	tick := time.NewTicker(watchPause)
 	defer tick.Stop()

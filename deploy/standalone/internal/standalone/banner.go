@@ -35,8 +35,7 @@ type banner struct {
 //go:embed banner.tmpl
 var bannerFile string
 
-// bannerText is the parsed template. It is parsed when the program starts, so a mistake in it stops
-// the program at once.
+// bannerText is the parsed template. A mistake in the template stops the program at its start.
 var bannerText = template.Must(template.New("banner").Parse(bannerFile))
 
 // present creates the first organization if necessary, and prints the banner. It is called when the
@@ -88,8 +87,8 @@ func (b *banner) presentJSON(creds credentials) error {
 	return nil
 }
 
-// hints contains the settings that replace the offline models. The banner recommends no setting that
-// is already set.
+// hints contains the settings that replace the offline models. The banner recommends only settings
+// that are not set.
 type hints struct{ model, voice string }
 
 // hintsFor returns the settings to recommend. They differ if a provider is configured but offline
@@ -111,8 +110,8 @@ func hintsFor(w *config.Workers) hints {
 // realModel returns the text that follows the name of an offline model.
 func realModel(setting string) string { return "   (for a real model: " + setting + " make run)" }
 
-// modelLine returns the name of the default model. If it is an offline model, the way to a real
-// model follows.
+// modelLine returns the name of the default model. For an offline model, the result also contains
+// the setting that selects a real model.
 func modelLine(model, setting string) string {
 	if strings.HasPrefix(model, "offline") {
 		return model + realModel(setting)
@@ -120,8 +119,8 @@ func modelLine(model, setting string) string {
 	return model
 }
 
-// searchLine returns the name of the search engine. If it is the default, the way to another engine
-// follows.
+// searchLine returns the name of the search engine. For the default engine, the result also
+// contains the setting that selects another engine.
 func searchLine(engine string) string {
 	if engine == "wikipedia" {
 		return engine + "   (for another engine: SEARXNG_URL=… make run)"

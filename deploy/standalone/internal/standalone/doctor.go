@@ -234,8 +234,8 @@ func (d *Doctor) search() finding {
 	return finding{State: stateOK, Name: "search", Says: engine + "; " + by[engine]}
 }
 
-// bubblewrap reports the program of the sandbox bubblewrap. It counts as missing only if the
-// settings select this sandbox.
+// bubblewrap reports the program of the sandbox bubblewrap. The program counts as missing only if
+// the settings select this sandbox.
 func (d *Doctor) bubblewrap() finding {
 	if path, err := d.host.program("bwrap"); err == nil {
 		return finding{State: stateOK, Name: "bubblewrap", Says: path}
@@ -246,8 +246,8 @@ func (d *Doctor) bubblewrap() finding {
 	return finding{State: stateMissing, Name: "bubblewrap", Says: "needed to run code and to parse documents: " + install("bubblewrap")}
 }
 
-// gvisor reports the program of the sandbox gvisor. It counts as missing only if the settings
-// select this sandbox.
+// gvisor reports the program of the sandbox gvisor. The program counts as missing only if the
+// settings select this sandbox.
 func (d *Doctor) gvisor() finding {
 	name := os.Getenv("RUNSC")
 	if name == "" {
@@ -299,8 +299,8 @@ func documents(c workers.Capability) finding {
 	}
 }
 
-// reader reports whether a program that reads documents is installed. debian is the name of its
-// package, and without the consequence of its absence.
+// reader reports whether a program that reads documents is installed. The argument debian names the
+// program's package. The argument without describes the consequence of a missing program.
 func reader(name string, known map[string]workers.Capability, debian, without string) finding {
 	if c := known[name]; c.Ok {
 		return finding{State: stateOK, Name: name, Says: c.State}
@@ -356,9 +356,9 @@ func voice(c workers.Capability) finding {
 	}
 }
 
-// speechProgram reports a speech program. It counts as missing only if the settings need it: if
-// wanted, the value of the setting, is the value is, for which the program is needed. debian is the
-// names of its packages.
+// speechProgram reports a speech program. The argument setting is the name of a setting, and the
+// argument wanted is its value. The program is needed, and can count as missing, only if this value
+// equals the argument is. The argument debian lists the program's packages.
 func (d *Doctor) speechProgram(name, program, debian, setting, is, wanted string) finding {
 	if path, err := d.host.program(program); err == nil {
 		return finding{State: stateOK, Name: name, Says: path}

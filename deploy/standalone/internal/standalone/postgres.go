@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// The server is checked at this interval, and a check fails after the timeout.
+	// postgresCheckEvery is the interval at which the server is checked. A check fails after
+	// postgresCheckTimeout.
 	postgresCheckEvery   = 5 * time.Second
 	postgresCheckTimeout = 5 * time.Second
 	// maxFailedChecks is the number of consecutive failed checks after which the server is

@@ -30,7 +30,7 @@ func (*Reset) Examples() string {
 parley reset --yes --data-dir /tmp/trial`
 }
 
-// errDeclined is the error if the user did not confirm.
+// errDeclined means that the user did not confirm the deletion.
 var errDeclined = errors.New("nothing was deleted")
 
 // Run deletes the data directory after a confirmation. It returns an error if a running parley uses

@@ -130,8 +130,8 @@ func checkRunningKeys(own []string, running [][]string) error {
 	return errors.Join(errs...)
 }
 
-// countSealed counts the values of each key, in the order of SECRETS_KEY. It reads all encrypted
-// values, and shows progress unless quiet is true.
+// countSealed counts the values that need each key, in the order of SECRETS_KEY. It reads all
+// encrypted values, and shows progress unless quiet is true.
 func countSealed(ctx context.Context, con *console.Console, st *store.Store, box *secrets.Box, quiet bool) ([]sealed.Key, error) {
 	progress := con.Progress(quiet, "counting")
 	defer progress.Done()

@@ -19,8 +19,9 @@ import (
 	"parley/shared/templates"
 )
 
-// The account of the owner, the name of the first agent, the time for which a login link is valid,
-// and the time limit of seeding.
+// ownerEmail identifies the owner's account, and demoAgent is the name of the first agent.
+// loginLinkLife is the time for which a login link is valid. seedTimeout is the time limit of
+// seeding.
 const (
 	ownerEmail    = "owner@parley.local"
 	demoAgent     = "Demo agent"
@@ -50,7 +51,7 @@ type seeder struct {
 }
 
 // seed creates what is missing and writes credentials.json. It checks each part separately: an
-// earlier start may have been interrupted at any point, and users may have deleted parts. It is
+// earlier start may have been interrupted at any point, and users may have deleted parts. seed is
 // idempotent and takes at most seedTimeout.
 func (s seeder) seed(ctx context.Context) (credentials, error) {
 	ctx, cancel := context.WithTimeout(ctx, seedTimeout)
@@ -181,8 +182,8 @@ func (s seeder) ensureAgent(ctx context.Context, _ string, creds *credentials) e
 	return err
 }
 
-// documents adds the sample documents. The service processes them in the background. If it is
-// called again, it creates no duplicates. It ignores a quota of zero documents.
+// documents adds the sample documents. The service processes them in the background. A repeated
+// call creates no duplicates. A quota of zero documents is not an error.
 func (s seeder) documents(ctx context.Context, key header) error {
 	err := s.call(ctx, http.MethodPost, "/api/knowledge/samples", key, nil, nil)
 	if why, is := errors.AsType[*refusal](err); is && why.status == http.StatusTooManyRequests {

@@ -17,7 +17,7 @@ import (
 	"parley/workers"
 )
 
-// roleIngress is the role that is not a role of the workers.
+// roleIngress is the role of the ingress. All other roles are roles of workers.
 const roleIngress = "ingress"
 
 // Serve is the command that runs selected roles with existing servers. Production deployments use
@@ -121,7 +121,7 @@ func (s *Serve) ownPorts() []int {
 }
 
 // Migrate is the command that migrates a database to this release's schema. It runs before the
-// first process of a new release starts. Its login must own the schema.
+// first process of a new release starts. The user in DatabaseURL must own the schema.
 type Migrate struct {
 	DatabaseURL string `name:"database-url" env:"DATABASE_URL" required:"" help:"The database to migrate, as a postgres:// URL."`
 	JSON        bool   `name:"json" help:"Print JSON and no progress."`

@@ -24,7 +24,7 @@ import (
 )
 
 // Names and limits of the servers. databaseConns is the maximum number of database connections of
-// the whole process, and stopTime the time limit for stopping a server.
+// the whole process. stopTime is the time limit for stopping a server.
 const (
 	databaseName  = "parley"
 	lockName      = "parley.lock"
@@ -33,8 +33,9 @@ const (
 )
 
 // startServers connects to PostgreSQL and NATS, and migrates the schema. If the settings contain no
-// URL for one of them, it starts a private server with its data below dir. It adds the servers to
-// the group, which stops them last. If it fails, the group contains the servers that were started.
+// URL for a server, it starts a private server with its data below dir. It adds the servers to the
+// group, which stops them last. If startServers fails, the group contains the servers that were
+// started.
 func startServers(
 	ctx context.Context, cfg config.Servers, keys config.Secrets, dir string, tracer *tracing.Tracer, log zerolog.Logger,
 	group *lifecycle.Group,

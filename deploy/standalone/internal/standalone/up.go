@@ -109,8 +109,8 @@ func (u *Up) Run(ctx context.Context) (err error) {
 	return group.Run(ctx)
 }
 
-// assemble adds the servers, the workers and the ingress to the group, and returns the banner.
-// Nothing of the workers and the ingress runs before group.Run. If it fails, the group contains the
+// assemble adds the servers, the workers and the ingress to the group, and returns the banner. The
+// workers and the ingress do not run before group.Run. If assemble fails, the group contains the
 // parts that must be stopped.
 func (u *Up) assemble(
 	ctx context.Context, dir string, listener net.Listener, tracer *tracing.Tracer, log zerolog.Logger, group *lifecycle.Group,
@@ -165,7 +165,8 @@ func programName(arg string) string {
 }
 
 // localURL returns the URL of a listener for clients on this machine. If the listener accepts
-// connections on all addresses, the URL contains the loopback address. It has no slash at its end.
+// connections on all addresses, the URL contains the loopback address. The URL has no slash at its
+// end.
 func localURL(address net.Addr) string {
 	host, port, err := net.SplitHostPort(address.String())
 	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {

@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// The names and limits of the stream of jobs.
+// These constants are the names and limits of the stream of jobs.
 const (
 	streamName   = "FLOOR"
 	consumerName = "floor"

@@ -53,7 +53,7 @@ func (i *inbox) submit(id, message string, size int) (<-chan []byte, error) {
 	return replies, err
 }
 
-// forget ends the reception of the replies to an id. Later replies are dropped.
+// forget stops the reception of replies to an id. Later replies are dropped.
 func (i *inbox) forget(id string) {
 	i.mu.Lock()
 	delete(i.waiting, id)

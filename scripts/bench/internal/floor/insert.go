@@ -10,7 +10,8 @@ import (
 	"github.com/lib/pq"
 )
 
-// The limits of the rows in a batch and of the rows that wait for it.
+// maxBatch is the maximum number of rows in a batch, and maxWaiting is the maximum number of rows
+// that wait for a batch.
 const (
 	maxBatch   = 512
 	maxWaiting = 16_384

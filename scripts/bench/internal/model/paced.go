@@ -52,8 +52,8 @@ var frames = func() (out [pieceCount + 1]string) {
 	return out
 }()
 
-// PacedProvider is a model provider. The model in the request determines how fast it streams the
-// answer. It writes prepared bytes, so that it takes little CPU time.
+// PacedProvider is a model provider. The model in the request determines how fast the provider
+// streams the answer. The provider writes prepared bytes, which takes little CPU time.
 type PacedProvider struct {
 	provider
 

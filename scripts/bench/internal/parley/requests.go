@@ -14,8 +14,7 @@ import (
 	"parley/scripts/bench/internal/load"
 )
 
-// automationPath is the path of run-automation requests. The following functions return the path of
-// chats and the headers of automations.
+// automationPath is the path of run-automation requests.
 const automationPath = "/api/internal/run-automation"
 
 func chatPath(agent string) string { return "/api/agents?action=chat&id=" + url.QueryEscape(agent) }
@@ -64,8 +63,8 @@ func (p *Parley) SignUp(ctx context.Context, name, model string) (*Organization,
 	return o, err
 }
 
-// NewAgent creates an agent that repeats its input, and returns the agent's ID. Without tools, the
-// agent has none.
+// NewAgent creates an agent that repeats its input, and returns the agent's ID. If tools is nil,
+// the agent has no tools.
 func (o *Organization) NewAgent(ctx context.Context, name, model string, tools map[string]any) (id string, err error) {
 	agent := map[string]any{
 		"name": name, "systemPrompt": "Repeat each message.", "model": model, "allowedCallers": []string{"user", "system"},

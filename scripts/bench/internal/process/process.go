@@ -119,7 +119,7 @@ func (p *Process) AwaitOK(ctx context.Context, url string) error {
 }
 
 // Stop terminates the process and waits until it has ended. A process that does not end within
-// patience is killed. It is an error if the process had already ended.
+// patience is killed. Stop returns an error if the process had already ended.
 func (p *Process) Stop() error {
 	if p.child.Ended() {
 		return p.Err()

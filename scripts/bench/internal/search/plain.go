@@ -9,9 +9,9 @@ import (
 	_ "github.com/lib/pq" // the PostgreSQL driver of Plain
 )
 
-// Plain searches the passages that Parley stored with PostgreSQL's full text search for English. It
-// also searches document names and headings, because Parley does. It is the baseline for the
-// quality and the latency of Parley's search.
+// Plain uses PostgreSQL's full text search for English to search the passages that Parley has
+// stored. It also searches document names and headings, because Parley does. It is the baseline for
+// the quality and the latency of Parley's search.
 type Plain struct{ db *sqlx.DB }
 
 // plainQuery finds the passages with any of the words of $1, the best ten first.
