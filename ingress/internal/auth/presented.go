@@ -36,7 +36,7 @@ const (
 
 // presented contains the unverified data with which a request identifies itself: at most one
 // credential, the name of an organization, and whether the request is in demo mode. The function
-// read creates it. A presented is never logged.
+// read creates it. The data is never logged.
 type presented struct {
 	via   Via
 	token string

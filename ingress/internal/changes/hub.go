@@ -135,8 +135,8 @@ const all uint32 = 1<<kinds - 1
 // constant.
 const kinds = 3
 
-// markFor returns the mark of a kind, or 0 for a kind that this release does not know. The number
-// of the bit is the position of the kind in domain.ChangeKinds.
+// markFor returns the mark of a kind, or 0 for a kind that this release does not know. A mark has
+// one bit, whose number is the position of the kind in domain.ChangeKinds.
 func markFor(kind domain.ChangeKind) uint32 {
 	for n, known := range domain.ChangeKinds {
 		if known == kind {

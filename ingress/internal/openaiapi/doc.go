@@ -11,6 +11,6 @@
 // end with Request or Body are decoded requests. Functions whose names begin with New render
 // objects. Functions that validate receive a [Wrong], which collects the problems. The package
 // keeps no state between requests. Encoders of streams belong to one connection. Package
-// httpapi/openai uses it for its handlers. Packages run, runbody, voice and realtime use its types
-// for citations, attachments and errors.
+// httpapi/openai contains the handlers that use this package. Packages run, runbody, voice and
+// realtime use its types for citations, attachments and errors.
 package openaiapi

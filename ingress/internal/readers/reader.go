@@ -179,7 +179,7 @@ func (r *Reader) End(ctx context.Context) {
 	case left && !r.rules.Keep:
 		r.watch.leave(r)
 	case left && r.resumed && !r.ended:
-		// Another ingress may watch the run, so send the text to all of them.
+		// Another ingress may watch the run, so send the text to all ingresses.
 		text := r.shown.Text()
 		r.watch.showed(r.run.ID, text)
 		if len(text) <= maxShownSent {

@@ -33,8 +33,8 @@ var (
 )
 
 // input contains the audio received from the client. Samples are numbered from the first sample of
-// the connection. A sample is kept as long as a replacement worker might need it. The kept samples
-// have at most the size maxKept.
+// the connection. A sample is kept as long as a replacement worker might need it. maxKept limits
+// the number of kept samples.
 type input struct {
 	// Kept samples in order; there are no gaps between blocks.
 	blocks []block
