@@ -3,14 +3,14 @@
 // whenever it changes. Binaries of the previous release may still be running and must be able to
 // use the new schema. CONTRIBUTING.md describes how to change the schema.
 //
-// Up is called by `parley migrate`, by `parley up` and by tests. It must connect as the owner of
+// Up is called by `parley migrate`, by `parley up` and by tests. Up must connect as the owner of
 // the database; the service itself connects with fewer privileges. The table goose_db_version
 // records the numbered files that were applied. The table function_files records the functions that
 // were applied, with the digests of their texts.
 //
 // Migrations run while the service uses the database. If a file cannot lock a table within its
-// lock_timeout, it is therefore applied again, for up to three minutes in total. Every file can be
-// repeated after an interruption. There is no way back to an earlier schema.
+// lock_timeout, the file is therefore applied again, for up to three minutes in total. Every file
+// can be repeated after an interruption. There is no way back to an earlier schema.
 package migrations
 
 import (
@@ -43,7 +43,7 @@ var errOldSchema = errors.New("the database has the schema of a development vers
 func Up(ctx context.Context, db *sql.DB) error { return UpFrom(ctx, db, files) }
 
 // UpFrom migrates like Up, but with the files of another release. The argument files is the
-// directory migrations of that release's sources. The upgrade test uses it.
+// directory migrations of that release's sources. The upgrade test uses UpFrom.
 func UpFrom(ctx context.Context, db *sql.DB, files fs.FS) error {
 	functions, err := readFunctions(files)
 	if err != nil {

@@ -93,8 +93,8 @@ func compress(body []byte) ([]byte, error) {
 }
 
 // bundled returns the path of the bundle with a name and an extension. It returns an error unless
-// exactly one bundle has them. The path begins with /assets/. Templates call bundled, so that pages
-// load the bundles of their own release.
+// exactly one bundle has this name and extension. The path begins with /assets/. Templates call
+// bundled, so that pages load the bundles of their own release.
 func bundled(name, extension string) (string, error) {
 	entries, err := fs.Glob(bundles, "dist/"+name+"-*"+extension)
 	if err != nil {
