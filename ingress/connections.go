@@ -19,15 +19,16 @@ const (
 	// refusalTime is the time in which an excess connection must be finished.
 	refusalTime = time.Second
 
-	// refusalBody is a problem document, as for any other error. It is a constant, because it is
-	// written without a server.
+	// refusalBody is the problem document of a 429 response. It is a constant, because the response
+	// is written without an HTTP server.
 	refusalBody = `{"type":"/docs/errors#rate_limited","title":"Rate limited","status":429,` +
 		`"detail":"too many open connections from this client address","code":"rate_limited","retryable":true}`
 )
 
 // addressLimit is a listener that limits the open connections of each client address, including
 // idle connections, streams and WebSockets. Connections of trusted proxies are exempt, because they
-// carry the requests of many clients. It is safe for concurrent use, as net.Listener demands.
+// carry the requests of many clients. addressLimit is safe for concurrent use, as net.Listener
+// demands.
 type addressLimit struct {
 	net.Listener
 
@@ -51,7 +52,7 @@ func limitConnections(listener net.Listener, proxies auth.Proxies, limit int) ne
 }
 
 // Accept returns the next connection whose client is below its limit. It responds to other
-// connections with 429 and closes them. The error is that of the listener. Accept does not wait for
+// connections with 429 and closes them. It returns errors of the listener. Accept does not wait for
 // the response to an excess connection.
 func (l *addressLimit) Accept() (net.Conn, error) {
 	for {
@@ -78,7 +79,7 @@ func (l *addressLimit) Accept() (net.Conn, error) {
 
 // client returns the name under which a connection's client is counted. counted is false for
 // connections of trusted proxies, which are not limited. The name of an IPv6 client is its network,
-// because a client can use all addresses of it.
+// because a client can use all addresses of the network.
 func (l *addressLimit) client(conn *net.TCPConn) (name string, counted bool) {
 	at, err := netip.ParseAddrPort(conn.RemoteAddr().String())
 	if err != nil {
@@ -112,8 +113,8 @@ func (l *addressLimit) leave(client string) {
 
 // refuse responds with 429 and closes the connection. Before it closes the connection, it reads
 // what the client has sent. Otherwise the unread bytes would reset the connection, and the client
-// might not receive the response. It does not block. The response is written by a goroutine that
-// ends within refusalTime.
+// might not receive the response. refuse does not block. The response is written by a goroutine
+// that ends within refusalTime.
 func (l *addressLimit) refuse(conn *net.TCPConn) {
 	select {
 	case l.answers <- struct{}{}:
@@ -130,7 +131,7 @@ func (l *addressLimit) refuse(conn *net.TCPConn) {
 }
 
 // writeRefusal writes the response directly, because an HTTP server would need more memory for each
-// connection. It does not read the request: the response is the same for any.
+// connection. It does not read the request: the response to every request is the same.
 func writeRefusal(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/problem+json\r\nContent-Length: %d\r\n"+
 		"Retry-After: 5\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n%s", len(refusalBody), refusalBody)

@@ -338,7 +338,7 @@ func (i *Ingress) openVoice(signer *secrets.Signer) (err error) {
 }
 
 // publicURL returns the configured public URL. If none is configured, it returns the URL of the
-// listener. The URL has no path. Links in responses begin with it.
+// listener. The URL has no path. Links in responses begin with this URL.
 func publicURL(cfg Config, listener net.Listener) string {
 	switch {
 	case cfg.PublicURL != "":
@@ -434,8 +434,9 @@ func (i *Ingress) ensureStream(ctx context.Context, err error) error {
 	return nil
 }
 
-// serve serves requests until ctx ends, and then drains. The error is one of the server, or a drain
-// that took longer than drainTimeout. In that case, the remaining connections are closed.
+// serve serves requests until ctx ends, and then drains. It returns an error if the server fails,
+// or if the drain takes longer than drainTimeout. In the latter case, it closes the remaining
+// connections.
 func (i *Ingress) serve(ctx context.Context, server *http.Server, listener net.Listener) error {
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()

@@ -15,9 +15,9 @@ import (
 	"github.com/pressly/goose/v3/lock"
 )
 
-// functionFile is a file of functions/. Its triggers, possibly none, are stored separately:
-// creating a trigger locks the trigger's table, so triggers are applied only if their text has
-// changed. It is read from the embedded files and never changes.
+// functionFile is a file of functions/. The field triggers contains the statements that create the
+// function's triggers; it may be empty. These are applied only if their text has changed, because
+// creating a trigger locks the trigger's table.
 type functionFile struct {
 	// Name of the file without .sql, which is the name of the function.
 	name               string
@@ -28,8 +28,8 @@ type functionFile struct {
 // triggers, which follow the function.
 const triggerStart = "\nCREATE OR REPLACE TRIGGER "
 
-// readFunctions returns the files in functions/, sorted by name. It does not check their contents;
-// PostgreSQL does when they are applied.
+// readFunctions returns the files in functions/, sorted by name. It does not check the contents;
+// PostgreSQL checks them when they are applied.
 func readFunctions(files fs.FS) ([]functionFile, error) {
 	names, err := fs.Glob(files, "functions/*.sql")
 	if err != nil {
@@ -60,8 +60,8 @@ type appliedFunction struct{ function, triggers string }
 // applyFunctions creates or replaces the functions that differ from those in the database, all of
 // them or none of them. It does nothing if the schema is newer than the newest version in this
 // release: binaries of a later release may be running and need their own functions. Concurrent
-// calls wait for each other, and for migrations, with the advisory lock of goose. The error is one
-// of the database; isBusy recognizes those that a retry may cure.
+// calls wait for each other, and for migrations, with the advisory lock of goose. applyFunctions
+// returns errors of the database; isBusy recognizes the errors after which a retry may succeed.
 func applyFunctions(ctx context.Context, db *sql.DB, functions []functionFile, newest int64) (err error) {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
@@ -98,8 +98,8 @@ func applyFunctions(ctx context.Context, db *sql.DB, functions []functionFile, n
 	return nil
 }
 
-// applyChanged applies the files whose digests differ from the recorded ones, within tx. It drops
-// no function: it only removes the records of files that no longer exist.
+// applyChanged applies, within tx, the files whose digests differ from the recorded digests. It
+// drops no function: it only removes the records of files that no longer exist.
 func applyChanged(ctx context.Context, tx *sql.Tx, functions []functionFile) error {
 	applied, err := appliedFunctions(ctx, tx)
 	if err != nil {
@@ -121,9 +121,9 @@ func applyChanged(ctx context.Context, tx *sql.Tx, functions []functionFile) err
 		return nil
 	}
 
-	// While this transaction waits for a lock on a table, statements of the service queue up behind
-	// it. The lock timeout is therefore short. The owner of a function needs the privilege to
-	// create it.
+	// While this transaction waits for a lock on a table, statements of the service that need the
+	// table queue up. The lock timeout is therefore short. The owner of a function needs the
+	// privilege to create it.
 	const begin = `SET LOCAL lock_timeout = '2s'; GRANT CREATE ON SCHEMA public TO parley_system`
 	if _, err := tx.ExecContext(ctx, begin); err != nil {
 		return fmt.Errorf("preparing functions: %w", err)
@@ -139,7 +139,7 @@ func applyChanged(ctx context.Context, tx *sql.Tx, functions []functionFile) err
 	return nil
 }
 
-// appliedFunctions returns the rows of function_files by the name of the file.
+// appliedFunctions returns the rows of function_files. The key of the map is the name of the file.
 func appliedFunctions(ctx context.Context, tx *sql.Tx) (applied map[string]appliedFunction, err error) {
 	rows, err := tx.QueryContext(ctx, `SELECT name, function_digest, trigger_digest FROM function_files`)
 	if err != nil {
@@ -165,7 +165,8 @@ func appliedFunctions(ctx context.Context, tx *sql.Tx) (applied map[string]appli
 }
 
 // apply creates or replaces the function, and its triggers if they have changed, and records the
-// digests. applied is the record of the file. If a trigger is unchanged, its table is not locked.
+// digests. The argument applied is the file's row of function_files. If the triggers are unchanged,
+// no table is locked.
 func (f functionFile) apply(ctx context.Context, tx *sql.Tx, applied appliedFunction) error {
 	if _, err := tx.ExecContext(ctx, f.function); err != nil {
 		return fmt.Errorf("creating: %w", err)
@@ -178,8 +179,8 @@ func (f functionFile) apply(ctx context.Context, tx *sql.Tx, applied appliedFunc
 		}
 	}
 
-	// The record is written in the same transaction, so it is always that of the database's
-	// functions.
+	// The record is written in the same transaction, so it always describes the functions in the
+	// database.
 	_, err := tx.ExecContext(ctx, `INSERT INTO function_files (name, function_digest, trigger_digest) VALUES ($1, $2, $3)
 		ON CONFLICT (name) DO UPDATE SET function_digest = excluded.function_digest, trigger_digest = excluded.trigger_digest`,
 		f.name, digests.function, digests.triggers)
@@ -195,7 +196,7 @@ func (f functionFile) digests() appliedFunction {
 	return appliedFunction{function: digestFor(f.function), triggers: digestFor(f.triggers)}
 }
 
-// digestFor returns the SHA-256 of a text in hexadecimal. The digest of "" is a digest as well.
+// digestFor returns the SHA-256 of a text in hexadecimal.
 func digestFor(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])

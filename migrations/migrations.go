@@ -3,14 +3,14 @@
 // whenever it changes. Binaries of the previous release may still be running and must be able to
 // use the new schema. CONTRIBUTING.md describes how to change the schema.
 //
-// Up is called by `parley migrate`, by `parley up` and by tests. It needs the owner of the
-// database; the service itself connects with fewer privileges. Two tables record what was applied:
-// goose_db_version the numbered files, and function_files the functions with the digests of their
-// texts.
+// Up is called by `parley migrate`, by `parley up` and by tests. Up must connect as the owner of
+// the database; the service itself connects with fewer privileges. The table goose_db_version
+// records the numbered files that were applied. The table function_files records the functions that
+// were applied, with the digests of their texts.
 //
-// Migrations run while the service uses the database. A file that cannot lock a table within its
-// lock_timeout is therefore tried again, for up to three minutes in total. Every file can be
-// repeated after an interruption. There is no way back to an earlier schema.
+// Migrations run while the service uses the database. If a file cannot lock a table within its
+// lock_timeout, the file is therefore applied again, for up to three minutes in total. Every file
+// can be repeated after an interruption. There is no way back to an earlier schema.
 package migrations
 
 import (
@@ -38,12 +38,12 @@ var errOldSchema = errors.New("the database has the schema of a development vers
 
 // Up migrates the database to the newest schema. Processes that start concurrently wait for each
 // other with an advisory lock. If the service's own statements prevent a migration from locking a
-// table, Up retries it for a few minutes. It is idempotent. The errors are errOldSchema, the last
+// table, Up retries it for a few minutes. Up is idempotent. The errors are errOldSchema, the last
 // error of a migration, and the cause of ctx. Files that were applied before an error stay applied.
 func Up(ctx context.Context, db *sql.DB) error { return UpFrom(ctx, db, files) }
 
-// UpFrom is like Up with the files of another release: the directory migrations of its sources. The
-// upgrade test uses it.
+// UpFrom migrates like Up, but with the files of another release. The argument files is the
+// directory migrations of that release's sources. The upgrade test uses UpFrom.
 func UpFrom(ctx context.Context, db *sql.DB, files fs.FS) error {
 	functions, err := readFunctions(files)
 	if err != nil {
@@ -78,7 +78,8 @@ func UpFrom(ctx context.Context, db *sql.DB, files fs.FS) error {
 // environments with the same digest can share a database template.
 func Digest() (string, error) { return digestFiles(files) }
 
-// digestFiles is Digest for any files. The order of the files is that of their paths.
+// digestFiles returns the digest of the given files; see Digest. The files are read in the order of
+// their paths.
 func digestFiles(files fs.FS) (string, error) {
 	digest := sha256.New()
 	err := fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
@@ -101,8 +102,8 @@ func digestFiles(files fs.FS) (string, error) {
 	return hex.EncodeToString(digest.Sum(nil)[:8]), nil
 }
 
-// newProvider returns goose's migrations of the files. A session lock makes concurrent processes
-// wait.
+// newProvider returns a goose provider for the files. Its session lock makes concurrent processes
+// wait for each other.
 func newProvider(db *sql.DB, files fs.FS) (*goose.Provider, error) {
 	locker, err := lock.NewPostgresSessionLocker()
 	if err != nil {
@@ -130,7 +131,7 @@ func refuseOldSchema(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// sleep waits for the duration d. If ctx ends earlier, it returns the context's cause. It is
+// sleep waits for the duration d. If ctx ends earlier, it returns the context's cause. sleep is
 // replaced in tests of persist.
 func sleep(ctx context.Context, d time.Duration) error {
 	select {

@@ -36,7 +36,7 @@ func persist(ctx context.Context, tries int, sleep func(context.Context, time.Du
 // existing rows violate, would occur again.
 var busy = []string{"55P03", "40P01", "57014"}
 
-// isBusy reports whether err is one of these SQLSTATEs, whatever driver it comes from.
+// isBusy reports whether err has one of the SQLSTATEs in busy. Any driver may have returned err.
 func isBusy(err error) bool {
 	state, ok := errors.AsType[interface {
 		error

@@ -13,8 +13,7 @@ import (
 	"sync"
 )
 
-// Asset is a file that does not change while the process runs. It is safe for concurrent use,
-// because it never changes.
+// Asset is a file. It never changes, so it is safe for concurrent use.
 type Asset struct {
 	Type string // media type
 	// Strong entity tag, with quotation marks, derived from the content.
@@ -38,8 +37,8 @@ const Licences = "licences.txt"
 //go:embed dist
 var bundles embed.FS
 
-// types contains the media types of bundles by extension. A bundle with another extension has no
-// type, which a test rules out.
+// types contains the media types of bundles by extension. A test checks that every bundle has one
+// of these extensions.
 var types = map[string]string{
 	".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".txt": "text/plain; charset=utf-8",
 }
@@ -94,8 +93,8 @@ func compress(body []byte) ([]byte, error) {
 }
 
 // bundled returns the path of the bundle with a name and an extension. It returns an error unless
-// there is exactly one. The path begins with /assets/. Templates call it, so that pages load the
-// bundles of their own release.
+// exactly one bundle has this name and extension. The path begins with /assets/. Templates call
+// bundled, so that pages load the bundles of their own release.
 func bundled(name, extension string) (string, error) {
 	entries, err := fs.Glob(bundles, "dist/"+name+"-*"+extension)
 	if err != nil {

@@ -22,20 +22,19 @@ type Docs struct {
 
 // Guides is the data for the documentation's first page and for its pages. Page is nil on the first
 // page, which shows the results of a search if Query is not empty. BaseURL is the base URL that the
-// code on the pages uses. It is rendered once for each page, and for each search.
+// code on the pages uses.
 type Guides struct {
 	Title, Version string
-	// Nil selects the first page.
-	BaseURL  string
-	Chapters []guides.Chapter
-	Page     *guides.Page
-	Query    string
+	BaseURL        string
+	Chapters       []guides.Chapter
+	Page           *guides.Page
+	Query          string
 	// Sections that were found; nil without a search.
 	Results []guides.Result
 }
 
-// At returns the path of the page, by which the navigation marks the current page. It is "" on the
-// first page.
+// At returns the path of the page, or "" on the first page. The navigation uses it to mark the
+// current page.
 func (g Guides) At() string {
 	if g.Page == nil {
 		return ""
@@ -65,8 +64,7 @@ var documents embed.FS
 // result is not HTML.
 var llms = text.Must(text.ParseFS(documents, "pages/llms.txt"))
 
-// functions are the functions that templates may call. They must not fail for data of a release;
-// errors end the rendering.
+// functions are the functions that templates may call. An error of a function ends the rendering.
 var functions = template.FuncMap{
 	"credential": credential, "spans": openapi.ParseSpans, "bundled": bundled, "slug": slug, "text": formatText, "tries": tries,
 }
@@ -82,8 +80,8 @@ func tries(credentials []string) bool {
 	return len(credentials) == 0 || slices.Contains(credentials, "sessionCookie") || slices.Contains(credentials, "demo")
 }
 
-// credential returns the name that the pages show for a security scheme's credential. An unknown
-// scheme has the name "", which a test rules out.
+// credential returns the name that the pages show for a security scheme's credential. It returns ""
+// for an unknown scheme.
 func credential(scheme string) string {
 	return map[string]string{
 		"apiKey": "API key", "sessionToken": "session token", "sessionCookie": "session cookie", "clientSecret": "client secret",

@@ -75,7 +75,8 @@ var texts = map[string]string{
 }
 
 // formatText returns a text with its values filled in. Values are escaped unless they are HTML. The
-// number of values must be that of the verbs. The error is an unknown name.
+// number of values must be that of the verbs in the text. formatText returns an error if the name
+// is unknown.
 func formatText(name string, values ...any) (template.HTML, error) {
 	format, ok := texts[name]
 	if !ok {

@@ -9,7 +9,8 @@ import (
 )
 
 // ContentSecurityPolicy is the policy for pages without scripts. It allows style sheets and images
-// from this host, and forms that are sent to this host. Pages with it cannot be embedded in frames.
+// from this host, and forms that are sent to this host. Pages with this policy cannot be embedded
+// in frames.
 const ContentSecurityPolicy = "default-src 'none'; style-src 'self'; img-src 'self'; " +
 	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
@@ -34,7 +35,7 @@ type Login struct {
 }
 
 // Signup is the data for the page that creates an account. Problem is "" before the first attempt;
-// the other fields are as typed.
+// the other fields contain the person's input.
 type Signup struct{ Problem, Name, Email, Next string }
 
 // Accept is the data for an invitation's page. SignedIn is true if the browser has a login session
@@ -61,9 +62,9 @@ type Notice struct {
 
 // Boot is the data that the dashboard's page contains before its first request. Session is the
 // response to GET /api/auth/session, or nil without a session. BaseURL is the base URL that
-// examples use. Reset is the command that prints a link to set a new password, without the account.
-// Currency is the currency of costs, as an ISO 4217 code. Scripts read it from an element of the
-// page.
+// examples use. Reset is the command that prints a link to set a new password; the account must be
+// appended. Currency is the currency of costs, as an ISO 4217 code. Scripts read the data from an
+// element of the page.
 type Boot struct {
 	Session  any    `json:"session"`
 	BaseURL  string `json:"baseUrl"`

@@ -2,8 +2,8 @@
 -- this function, with the arguments of accept_runs. org_no is the position of the run's
 -- organization in $2, counted from 1. Rows of waiting_lanes are locked last, in order.
 --
--- Called by queuedb.Accept for the runs of a batch to which this applies. As in accept_runs, a run
--- is not returned if its agent is missing or refuses the caller, or if another run has its key.
+-- Called by queuedb.Accept for the runs of a batch that meet these conditions. As in accept_runs, a
+-- run is not returned if its agent is missing or refuses the caller, or if another run has its key.
 DROP FUNCTION IF EXISTS accept_single_runs(new_run[], text[], int[], interval);
 CREATE OR REPLACE FUNCTION accept_single_runs(new_run[], text[], int[], interval)
   RETURNS TABLE (run_id text, created_at timestamptz, dispatched boolean, version int)

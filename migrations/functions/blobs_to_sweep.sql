@@ -1,8 +1,8 @@
 -- Returns up to $1 contents that may be unreferenced. It compares with now() for the reason given
 -- in expired_runs.
 --
--- Called by the sweeper through blobdb, which then removes those without references; see
--- remove_unlinked_blobs. Takes no row locks, so another sweeper may get the same contents.
+-- Called by the sweeper through blobdb. The sweeper then removes the contents without references;
+-- see remove_unlinked_blobs. Takes no row locks, so another sweeper may get the same contents.
 CREATE OR REPLACE FUNCTION blobs_to_sweep(bigint)
   RETURNS TABLE (org_id text, hash bytea)
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$

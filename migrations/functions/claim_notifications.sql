@@ -11,8 +11,8 @@
 -- along the endpoints with pings.
 --
 -- Called by notificationdb.ClaimNotifications. Locks the chosen notifications in the order of their
--- ids, and skips locked ones. The fence of a notification makes a late result of an earlier claim
--- fail.
+-- ids, and skips locked ones. A late result of an earlier claim is rejected, because its fence is
+-- older.
 CREATE OR REPLACE FUNCTION claim_notifications(most int, lease interval, at_once int)
   RETURNS TABLE (id text, org_id text, endpoint_id text, event text, subject_id text, source text, data text, fence bigint, attempts int,
     created_at timestamptz, url text, secret text, previous_secret text)

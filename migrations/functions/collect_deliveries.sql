@@ -7,8 +7,9 @@
 -- Returns the run of each group. If the run of a key is being released or finished, the function
 -- waits until that is done and starts a new run.
 --
--- Called by queuedb.AcceptDeliveries. Locks rows of collecting in the order of their keys, until
--- the transaction has stored the deliveries. The input of a group is that of its newest delivery.
+-- Called by queuedb.AcceptDeliveries. Locks rows of the table collecting in the order of their keys
+-- until the end of the transaction, which also stores the deliveries. The input of a group is that
+-- of its newest delivery.
 CREATE OR REPLACE FUNCTION collect_deliveries(text[], bytea[], text[], text[], bigint[], text[], bigint[], bigint[], bigint)
   RETURNS TABLE (hook_id text, key_hash bytea, run_id text)
   LANGUAGE plpgsql AS $$

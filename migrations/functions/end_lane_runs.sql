@@ -10,8 +10,8 @@
 -- these ids, so rows are locked in the order that all statements use.
 --
 -- Called by executiondb.Finish. A run that is not returned was not finished: its fence has changed,
--- or it has finished before. The triggers on open_runs then report the runs and record them for
--- index_runs.
+-- or it has finished before. The triggers on open_runs then add notifications about the finished
+-- runs and record these runs for index_runs.
 DROP FUNCTION IF EXISTS end_lane_runs(run_ending[], text[], boolean);
 CREATE OR REPLACE FUNCTION end_lane_runs(run_ending[], text[], boolean)
   RETURNS TABLE (run_id text, org_id text, lane text, place boolean, followers int)

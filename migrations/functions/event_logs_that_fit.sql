@@ -3,9 +3,9 @@
 -- do not fit are returned with deferred set, without chunks and result. The first log and small
 -- logs always fit.
 --
--- Called by executiondb.EventLogs for the streams that an ingress opens. place is the position in
--- the arguments, counted from 1. A run that is missing from the result does not exist, has expired
--- or was erased. Takes no row locks.
+-- Called by executiondb.EventLogs for the streams that an ingress opens. The column place is the
+-- position of the log in the arguments, counted from 1. A run that is missing from the result does
+-- not exist, has expired or was erased. Takes no row locks.
 DROP FUNCTION IF EXISTS event_logs_that_fit(text[], text[], bigint[], int[], bigint);
 CREATE OR REPLACE FUNCTION event_logs_that_fit(text[], text[], bigint[], int[], bigint)
   RETURNS TABLE (id text, org_id text, agent_id text, template_id text, session_id text, principal text, trigger_type text,

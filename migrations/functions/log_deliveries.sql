@@ -7,7 +7,7 @@
 -- been fixed in the meantime. Deliveries are numbered in the order of the arguments and locked in the order of their keys.
 --
 -- Called by queuedb.AcceptDeliveries for deliveries that accept_deliveries does not handle. A hook
--- that was deleted in the meantime has no row in the result. kept is whether the body is stored.
+-- that was deleted in the meantime has no row in the result. kept says whether the body is stored.
 CREATE OR REPLACE FUNCTION log_deliveries(text[], text[], text[], text[], text[], text[], bigint[], bytea[], boolean, text[], text[], text[], int[])
   RETURNS TABLE (hook_id text, delivery_id text, ref bigint, status text, event text, run_id text, bytes bigint, kept boolean,
     error_code text, error_message text, received_at timestamptz, duplicates int, inserted boolean)

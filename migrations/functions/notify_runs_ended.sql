@@ -1,7 +1,7 @@
 -- Adds notifications about finished runs. Every transaction that writes an accepted run's result deletes its open row, which
 -- fires this trigger. Erased runs have no result and are not reported. Without endpoints the cost is one index lookup.
 --
--- Completed, failed and timed-out runs are reported, and cancelled ones are not. The workers send
+-- Completed, failed and timed-out runs are reported, and cancelled runs are not. The workers send
 -- the notifications; see claim_notifications.
 CREATE OR REPLACE FUNCTION notify_runs_ended() RETURNS trigger
   LANGUAGE plpgsql AS $$

@@ -1,8 +1,8 @@
 -- Returns the API keys among the ids that are not revoked, each with its hash, its lineage, and the
 -- organizations and roles of its user.
 --
--- A key of an organization has no user, and its arrays are null. Revoked keys are omitted, but
--- expired ones are not: the caller compares expires_at. Called by accountdb.KeyCredentials.
+-- A key of an organization has no user, and its arrays are null. Revoked keys are omitted. Expired
+-- keys are returned: the caller compares expires_at. Called by accountdb.KeyCredentials.
 CREATE OR REPLACE FUNCTION parley_key_credentials(ids text[])
 RETURNS TABLE (login_id text, key_id text, lineage text, org_id text, user_id text, secret_hash bytea, expires_at timestamptz, orgs text[],
   roles text[])

@@ -1,6 +1,6 @@
 -- Returns the organizations of a user, the oldest membership first.
 --
--- role is that of the user in the organization. Called by accountdb. Runs as parley_system, because
+-- role is the user's role in the organization. Called by accountdb. Runs as parley_system, because
 -- the transaction does not act for these organizations.
 CREATE OR REPLACE FUNCTION parley_memberships(member text)
 RETURNS TABLE (id text, name text, created_at timestamptz, role text)

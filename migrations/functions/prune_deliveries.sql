@@ -4,7 +4,7 @@
 -- with now() for the reason given in expired_runs.
 --
 -- Called by sessiondb.PruneDeliveries. Skips rows that another transaction has locked. A due
--- delivery whose run still exists is looked at again after a day.
+-- delivery whose run still exists is checked again after a day.
 CREATE OR REPLACE FUNCTION prune_deliveries(most bigint, known interval) RETURNS bigint
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE

@@ -2,9 +2,9 @@
 -- the service may not change it. Returns the version, or nothing if a value has changed in the
 -- meantime.
 --
--- olds and news contain the values in the same order. A value that is not in the form of a sealed
--- value is an error. Called by sealdb when a key of encryption is replaced. Locks the version's
--- row.
+-- olds and news contain the values in the same order. The function fails if a value does not have
+-- the form of a sealed value. Called by sealdb when the encryption key is replaced. Locks the
+-- version's row.
 CREATE OR REPLACE FUNCTION reseal_config(org text, target text, of_version int, olds text[], news text[]) RETURNS SETOF int
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE

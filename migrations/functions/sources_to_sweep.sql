@@ -1,8 +1,8 @@
 -- Returns up to $1 texts that may be unreferenced. It compares with now() for the reason given in
 -- expired_runs.
 --
--- Called by the sweeper through blobdb, which then removes those that no run refers to. Takes no
--- row locks.
+-- Called by the sweeper through blobdb. The sweeper then removes the texts that no run refers to.
+-- Takes no row locks.
 CREATE OR REPLACE FUNCTION sources_to_sweep(bigint)
   RETURNS TABLE (org_id text, hash bytea)
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$

@@ -1,6 +1,7 @@
 -- Deletes the notifications of an erased run.
 --
--- The condition is that of run_erased. A notification that a worker is sending may still arrive.
+-- The trigger has the same condition as run_erased. A notification that a worker is sending may
+-- still arrive.
 CREATE OR REPLACE FUNCTION unnotify_run_erased() RETURNS trigger
   LANGUAGE plpgsql AS $$
 BEGIN

@@ -2,8 +2,8 @@
 -- wait for a slot again, because their job messages are about to be acknowledged. A run that
 -- another transaction has locked keeps its slot; the sweeper dispatches it again.
 --
--- Called by executiondb after claim_runs, with the runs that it did not return. Locks the queued
--- runs in the order of their ids, without waiting.
+-- Called by executiondb after claim_runs, with the runs that claim_runs did not return. Locks the
+-- queued runs in the order of their ids, without waiting.
 CREATE OR REPLACE FUNCTION void_claims(text[])
   RETURNS TABLE (id text, ended boolean, result text)
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$

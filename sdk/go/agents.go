@@ -11,21 +11,22 @@ const agentsPath = "/api/agents"
 // role admin; members may read.
 type Agents struct{ group }
 
-// AgentQuery selects agents. Q selects those whose names contain it. The zero value selects all
-// agents.
+// AgentQuery selects agents. The field Q selects the agents whose names contain its value. The zero
+// value selects all agents.
 type AgentQuery struct {
 	Paging
 
 	Q string
 }
 
-// Create creates an agent, from scratch or from a template. The request is not repeated if the
-// service may have executed it. Set its secrets here; results contain "***" instead of them.
+// Create creates an agent, from scratch or from a template. The argument contains the agent's
+// secrets; results contain "***" instead. The request is not repeated if the service may have
+// executed it.
 func (a Agents) Create(ctx context.Context, agent NewAgent) (*Agent, error) {
 	return call[Agent](ctx, a.group, Request{Method: http.MethodPost, Path: agentsPath, Body: agent})
 }
 
-// Get reads an agent. The error is an *APIError with the status 404 if there is none.
+// Get reads an agent. If no agent has the id, the error is an *APIError with the status 404.
 func (a Agents) Get(ctx context.Context, id string) (*Agent, error) {
 	return one[Agent](ctx, a.group, agentsPath, id)
 }
@@ -35,8 +36,8 @@ func (a Agents) List(query AgentQuery) Pages[Agent] {
 	return list[Agent](a.group, agentsPath, params("q", query.Q), query.Paging)
 }
 
-// Update changes an agent. Omitted fields keep their values. With a Version, the change fails if
-// the agent has another version. Without a Version, the request is repeated after a lost
+// Update changes an agent. Omitted fields keep their values. If change.Version is set, the change
+// fails if the agent has another version. If it is nil, the request is repeated after a lost
 // connection.
 func (a Agents) Update(ctx context.Context, id string, change AgentChange) (*Agent, error) {
 	return act[Agent](ctx, a.group, Request{Method: http.MethodPut, Path: agentsPath, Body: change, Keyed: change.Version == nil}, id, "")
@@ -61,8 +62,8 @@ func (a Agents) Check(ctx context.Context, id string) (*AgentCheck, error) {
 	return act[AgentCheck](ctx, a.group, Request{Method: http.MethodPost, Path: agentsPath}, id, "check")
 }
 
-// Preview returns an agent's system prompt, or the given one, with its variables replaced by the
-// values that they would have. It starts no run.
+// Preview returns a system prompt in which variables are replaced by the values that they would
+// have. The prompt is that of the agent, or that in the request. Preview starts no run.
 func (a Agents) Preview(ctx context.Context, id string, of PromptPreviewRequest) (*PromptPreview, error) {
 	return act[PromptPreview](ctx, a.group, Request{Method: http.MethodPost, Path: agentsPath, Body: of}, id, "preview")
 }
@@ -72,7 +73,7 @@ type Templates struct{ group }
 
 const templatesPath = "/api/agents/templates"
 
-// Get reads a template. The error is an *APIError with the status 404 if there is none.
+// Get reads a template. If no template has the id, the error is an *APIError with the status 404.
 func (t Templates) Get(ctx context.Context, id string) (*Template, error) {
 	return one[Template](ctx, t.group, templatesPath, id)
 }

@@ -45,7 +45,7 @@ func addOptions(body map[string]any, output any, settings *ModelSettings, tools 
 	}
 }
 
-// addTo adds the model settings that are not nil to a request's body. A nil s adds nothing.
+// addTo adds each model setting that is set to the body of a request. It adds nothing if s is nil.
 func (s *ModelSettings) addTo(body map[string]any) {
 	if s == nil {
 		return
@@ -64,18 +64,18 @@ func (s *ModelSettings) addTo(body map[string]any) {
 	}
 }
 
-// add sets a field of a body unless value is nil. The pointers distinguish zero from a missing
-// setting.
+// add sets a field of a body unless value is nil. A nil pointer is a missing setting, which differs
+// from zero.
 func add[T any](body map[string]any, name string, value *T) {
 	if value != nil {
 		body[name] = *value
 	}
 }
 
-// Send sends a message and returns its run, once it has finished or requires an action. A failed
-// run is not an error of Send: use Run.Completed. If ctx ends first, the error is a *WaitError, and
-// the run continues. Each call sends a new message, unless IdempotencyKey is set. A repeated key
-// with another message is an *APIError with the status 422.
+// Send sends a message, waits until its run has finished or requires an action, and returns the
+// run. A failed run is not an error of Send: use Run.Completed. If ctx ends first, the error is a
+// *WaitError, and the run continues. Each call sends a new message, unless IdempotencyKey is set.
+// If a key is repeated with another message, the error is an *APIError with the status 422.
 func (c Chat) Send(ctx context.Context, message ChatParams) (*Run, error) {
 	request, err := message.request(false)
 	if err != nil {
@@ -85,7 +85,7 @@ func (c Chat) Send(ctx context.Context, message ChatParams) (*Run, error) {
 }
 
 // Stream returns the events of a message's run. The message is sent when the stream is first read.
-// An invalid message is the error of the first read. If the stream is read again after an
+// If the message is invalid, the first read returns an error. If the stream is read again after an
 // interruption, the message is not sent a second time, because the request has an idempotency key.
 func (c Chat) Stream(message ChatParams) *Stream {
 	request, err := message.request(true)
@@ -93,9 +93,9 @@ func (c Chat) Stream(message ChatParams) *Stream {
 }
 
 // request returns the request that sends the message. stream selects a response with the run's
-// events. It returns an error unless exactly one of AgentID and TemplateID is set, or if the
-// idempotency key is too long to name a session. The key is part of the request, so all retries of
-// the request use the same one.
+// events. request returns an error unless exactly one of AgentID and TemplateID is set, or if the
+// id of a new session cannot contain the idempotency key, because the key is too long. The key is
+// part of the request, so all retries of the request use the same key.
 func (p ChatParams) request(stream bool) (Request, error) {
 	if (p.AgentID == "") == (p.TemplateID == "") {
 		return Request{}, errors.New("a message needs exactly one of AgentID and TemplateID")

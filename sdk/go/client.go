@@ -26,8 +26,8 @@ const (
 	headerTimeout = 90 * time.Second
 )
 
-// Options select the service, the caller and the retries. Missing values come from the environment.
-// The zero value reads them all from the environment.
+// Options select the service, the caller and the retries. If BaseURL, Key or Organization is empty,
+// New reads it from the environment. The zero value of Options is valid.
 type Options struct {
 	BaseURL      string // default: PARLEY_BASE_URL, or http://127.0.0.1:8080
 	Key          string // an API key, a session token or a widget token; default: PARLEY_API_KEY
@@ -69,8 +69,8 @@ type Client struct {
 	reached atomic.Bool // whether the service has responded at least once
 }
 
-// New validates the options. It makes no request. The error describes a malformed URL, a missing
-// key, or a key in demo mode.
+// New returns a client. It makes no request. It returns an error if the URL is malformed, if the
+// key is missing, or if a key is set in demo mode.
 func New(options Options) (*Client, error) {
 	options.BaseURL = cmp.Or(options.BaseURL, os.Getenv("PARLEY_BASE_URL"), defaultBaseURL)
 	at, err := url.Parse(options.BaseURL)
@@ -119,8 +119,8 @@ func (c *Client) group() {
 type group struct{ client *Client }
 
 // identity returns the headers that identify the caller. A key that begins with ak_ is an API key;
-// others are tokens, which are sent as bearer tokens. The error is a missing key, or a key in demo
-// mode.
+// any other key is sent as a bearer token. identity returns an error if the key is missing, or if a
+// key is set in demo mode.
 func identity(options Options) (map[string]string, error) {
 	header := map[string]string{"User-Agent": cmp.Or(options.UserAgent, "parley-sdk-go/"+Version)}
 	if options.Demo {

@@ -10,7 +10,7 @@
 // ask for a retry. An interrupted event stream resumes after the last event that was read.
 // Client.Call and Client.Events send requests for which there is no method.
 //
-// A method returns one of these errors, which errors.As and errors.Is find:
+// Methods return these errors, among others. errors.As and errors.Is find them:
 //
 //   - *APIError: the service has rejected the request, or has failed.
 //   - ErrUnreachable, as a *ConnectionError: no response was received.

@@ -12,8 +12,8 @@ import (
 // Whether the service has executed the request is unknown.
 var ErrUnreachable = errors.New("service unreachable")
 
-// ConnectionError reports that the service at a URL is unreachable, and the cause. It matches
-// ErrUnreachable.
+// ConnectionError reports that the service at a URL is unreachable. It contains the cause. It
+// matches ErrUnreachable.
 type ConnectionError struct {
 	// URL is the service's URL, without a user name and password.
 	URL string
@@ -35,16 +35,16 @@ func (e *ConnectionError) Unwrap() error { return e.Err }
 // TextError reports a field whose value is not valid UTF-8. The request was not sent.
 type TextError struct{ Field string }
 
-// Error names the field and a remedy.
+// Error returns a message with the field and a remedy.
 func (e *TextError) Error() string {
 	return fmt.Sprintf("%q is not UTF-8 text: convert it first, for example with iconv -f ISO-8859-1 -t UTF-8", e.Field)
 }
 
-// Field describes an invalid field of a request. Path of the field, such as tools[2].name. A
-// response lists all invalid fields of a request.
+// Field describes an invalid field of a request. A response lists all invalid fields of a request.
 type Field struct {
+	// Path of the field, such as tools[2].name.
+	Field string `json:"field"`
 	// Predicate of a sentence whose subject is the field.
-	Field   string `json:"field"`
 	Message string `json:"message"`
 }
 
@@ -89,8 +89,8 @@ func (p *APIError) Error() string {
 	return out
 }
 
-// Refused reports whether the service rejected the request because the request itself is wrong.
-// Repeating such a request rarely helps, except after a 429.
+// Refused reports whether the status is 4xx, with which the service rejects a request. Repeating
+// such a request rarely helps, except after a 429.
 func (p *APIError) Refused() bool {
 	return p.Status >= http.StatusBadRequest && p.Status < http.StatusInternalServerError
 }

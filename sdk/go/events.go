@@ -35,8 +35,8 @@ type Event struct {
 	Data []byte
 }
 
-// Ends reports whether the event is the last one of its run. A stream without runs, such as that of
-// changes, has no last event.
+// Ends reports whether the event is the last event of its run. A stream without runs, such as the
+// stream of changes, has no last event.
 func (e Event) Ends() bool {
 	switch e.Type {
 	case EventRunCompleted, EventRunFailed, EventRunCancelled, EventRunTimedOut:
@@ -48,9 +48,9 @@ func (e Event) Ends() bool {
 
 // Events opens a stream and yields its events until a run ends or the reader stops. An interrupted
 // stream is reopened after the last event with an ID, so no event is lost or repeated. After
-// Options.Retries consecutive attempts without an event, the sequence ends with the error. A
-// *APIError that is not worth a retry ends the sequence too. The sequence can be read once more,
-// which sends the request again.
+// Options.Retries consecutive attempts without an event, the sequence ends with the error. An
+// *APIError that is not worth a retry ends the sequence, too. Each loop over the sequence sends the
+// request again.
 func (c *Client) Events(ctx context.Context, request Request) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		last, _ := parseEventID(request.Header["Last-Event-ID"])
@@ -106,8 +106,8 @@ func (id eventID) follows(other eventID) bool {
 	return id.number > other.number
 }
 
-// resumeRequest returns the request for the events after the event last. The argument's header is
-// not changed.
+// resumeRequest returns the request for the events after the event last. The header of the argument
+// request is not changed.
 func resumeRequest(request Request, last eventID) Request {
 	request.Header = withHeader(request.Header, "Accept", "text/event-stream")
 	if last != (eventID{}) {
@@ -147,14 +147,14 @@ func (c *Client) read(ctx context.Context, request Request, next func(Event) boo
 	return false, &ConnectionError{URL: Bare(c.base), Err: fmt.Errorf("%w: %w", errEnded, err)}
 }
 
-// notifyingReader calls a function at every read. sent is called after each read that returned
-// bytes, so that a heartbeat counts too.
+// notifyingReader is a reader that calls the function sent after each read that returned bytes. The
+// bytes may be those of a heartbeat.
 type notifyingReader struct {
 	io.Reader
 	sent func()
 }
 
-// Read reads from the wrapped reader and reports it.
+// Read reads from the wrapped reader, and then calls sent if the read returned bytes.
 func (h *notifyingReader) Read(b []byte) (int, error) {
 	n, err := h.Reader.Read(b)
 	if n > 0 {

@@ -19,8 +19,8 @@ type File struct {
 type Files struct{ group }
 
 // Upload stores an image or a document for the Attachments of a message. If sessionID is not empty,
-// the file can be attached only in that session. If mimeType is empty,
-// the type is detected from the content and the name.
+// the file can be attached only in that session. If mimeType is empty, the type is detected from
+// the content and the name.
 func (f Files) Upload(ctx context.Context, name, mimeType string, content []byte, sessionID string) (*UploadedFile, error) {
 	query := url.Values{}
 	set(query, "name", name)
@@ -46,7 +46,7 @@ func (f Files) Download(ctx context.Context, id string) (*File, error) {
 	return download(ctx, f.group, "/api/files", id, url.Values{})
 }
 
-// download returns the content, the name and the media type of a file. query is changed.
+// download returns the content, the name and the media type of a file. download changes query.
 func download(ctx context.Context, g group, path, id string, query url.Values) (*File, error) {
 	if id == "" {
 		return nil, errNoID
@@ -68,8 +68,8 @@ func download(ctx context.Context, g group, path, id string, query url.Values) (
 // Sources reads the texts that answers cite. Every member of the organization may read them.
 type Sources struct{ group }
 
-// Get reads the text of a source by the sourceId of a citation. The text is as it was when a run
-// read it. Compare it with the cited text of an answer.
+// Get reads the text of a source. The argument id is the sourceId of a citation. The text is as it
+// was when a run read the source, so it can be compared with the text that an answer cites.
 func (s Sources) Get(ctx context.Context, id string) (*Source, error) {
 	return one[Source](ctx, s.group, "/api/sources", id)
 }

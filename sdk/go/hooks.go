@@ -18,15 +18,14 @@ type Hooks struct{ group }
 type DeliveryQuery struct {
 	Paging
 
-	// Deliveries to this hook, and deliveries that started this run.
+	// HookID selects deliveries to this hook, and RunID selects deliveries that started this run.
 	HookID, RunID string
 	// Deliveries with this outcome.
 	Status DeliveryStatus
 }
 
-// Create creates a hook. A secret that the service generates is shown only in this result. The
-// request is not repeated if the service may have executed it. Without a secret in hook, the
-// service generates one.
+// Create creates a hook. If the argument hook has no secret, the service generates a secret, which
+// is shown only in this result. The request is not repeated if the service may have executed it.
 func (h Hooks) Create(ctx context.Context, hook NewHook) (*Hook, error) {
 	return call[Hook](ctx, h.group, Request{Method: http.MethodPost, Path: hooksPath, Body: hook})
 }
@@ -47,15 +46,15 @@ func (h Hooks) Update(ctx context.Context, id string, change HookChange) (*Hook,
 	return act[Hook](ctx, h.group, Request{Method: http.MethodPut, Path: hooksPath, Body: change, Keyed: true}, id, "")
 }
 
-// RotateSecret sets a new secret. The previous one stays valid for rotation.KeepSeconds. A secret
-// that the service generates is shown only in this result. The request is not repeated if the
-// service may have executed it.
+// RotateSecret sets a new secret. The previous secret stays valid for rotation.KeepSeconds. A
+// secret that the service generates is shown only in this result. The request is not repeated if
+// the service may have executed it.
 func (h Hooks) RotateSecret(ctx context.Context, id string, rotation HookRotation) (*Hook, error) {
 	return act[Hook](ctx, h.group, Request{Method: http.MethodPost, Path: hooksPath, Body: rotation}, id, "rotate")
 }
 
-// Test sends a delivery, signed as the hook's source would sign it. The delivery can start a real
-// run. The request is not repeated if the service may have executed it.
+// Test sends a test delivery to a hook, signed as the hook's source would sign it. The delivery can
+// start a real run. The request is not repeated if the service may have executed it.
 func (h Hooks) Test(ctx context.Context, id string, test HookTest) (*TakenDelivery, error) {
 	return act[TakenDelivery](ctx, h.group, Request{Method: http.MethodPost, Path: hooksPath, Body: test}, id, "test")
 }

@@ -18,8 +18,7 @@ const knowledgePath = "/api/knowledge"
 // need the role admin; members may read and search.
 type Knowledge struct{ group }
 
-// DocumentQuery selects documents. Q selects those whose names contain it. The zero value selects
-// all documents.
+// DocumentQuery selects documents. The zero value selects all documents.
 type DocumentQuery struct {
 	Paging
 
@@ -54,8 +53,8 @@ func (k Knowledge) Add(ctx context.Context, document NewDocument) (*Document, er
 	return call[Document](ctx, k.group, Request{Method: http.MethodPost, Path: knowledgePath, Body: document, Keyed: true})
 }
 
-// formRequest returns the form that uploads a file. A nil metadata adds no part. Errors of reading
-// the file are returned.
+// formRequest returns the form that uploads a file. If metadata is nil, the form has no metadata.
+// formRequest returns errors of reading the file.
 func formRequest(method, name string, file io.Reader, metadata map[string]string) (Request, error) {
 	var body bytes.Buffer
 	form := multipart.NewWriter(&body)
@@ -90,8 +89,8 @@ func (k Knowledge) Get(ctx context.Context, id string) (*Document, error) {
 }
 
 // Wait waits until a document is processed: it is ready, or has failed with an error. A failed
-// document is not an error of Wait. It polls the service, at growing intervals of up to 2 seconds,
-// until ctx ends.
+// document is not an error of Wait. Wait polls the service, at growing intervals of up to 2
+// seconds, until ctx ends.
 func (k Knowledge) Wait(ctx context.Context, id string) (*Document, error) {
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		document, err := k.Get(ctx, id)
@@ -121,8 +120,8 @@ func (k Knowledge) Search(ctx context.Context, search SearchQuery) (*FoundList, 
 	return get[FoundList](ctx, k.group, knowledgePath, query)
 }
 
-// Download reads a document's original. For a document with a URL, it is the content as it was
-// fetched.
+// Download reads a document's original. The original of a document with a URL is the content that
+// the service fetched.
 func (k Knowledge) Download(ctx context.Context, id string) (*File, error) {
 	return download(ctx, k.group, knowledgePath, id, params("content", "1"))
 }
@@ -147,8 +146,8 @@ func (k Knowledge) Update(ctx context.Context, id string, change DocumentChange)
 	return act[Document](ctx, k.group, Request{Method: http.MethodPut, Path: knowledgePath, Body: change, Keyed: true}, id, "")
 }
 
-// Replace replaces the content of a document with a file. The document gets the name; its
-// metadata stay.
+// Replace replaces the content of a document with a file. The document gets the given name and
+// keeps its metadata.
 func (k Knowledge) Replace(ctx context.Context, id, name string, file io.Reader) (*Document, error) {
 	request, err := formRequest(http.MethodPut, name, file, nil)
 	if err != nil {
@@ -164,7 +163,7 @@ func (k Knowledge) Retry(ctx context.Context, id string) (*Document, error) {
 }
 
 // Delete deletes a document. Searches and new answers no longer contain its passages. Runs that
-// have received text of it are erased.
+// have received text of the document are erased.
 func (k Knowledge) Delete(ctx context.Context, id string) error {
 	return remove(ctx, k.group, knowledgePath, id, nil)
 }

@@ -29,8 +29,8 @@ type Paging struct {
 	Cursor string // the NextCursor of the previous page
 }
 
-// Pages is a list of entries that the client reads page by page, as they are needed. It sends no
-// request before it is read, and each reading starts again.
+// Pages is a list. The client requests a page when the first entry of the page is needed. Each loop
+// reads the list from its start.
 type Pages[T any] struct {
 	read func(ctx context.Context, cursor string) (*Page[T], error)
 	// Cursor of the first page.
@@ -87,7 +87,7 @@ func one[T any](ctx context.Context, g group, path, id string) (*T, error) {
 }
 
 // act sends a request about the object with the given id. action selects one of several operations
-// that have the same path. It sets the parameters id and action in the request's query.
+// that have the same path. act sets the parameters id and action in the request's query.
 func act[T any](ctx context.Context, g group, request Request, id, action string) (*T, error) {
 	if id == "" {
 		return nil, errNoID
@@ -115,8 +115,8 @@ func remove(ctx context.Context, g group, path, id string, query url.Values) err
 	return err
 }
 
-// call sends a request and decodes the response. The error is that of Client.Call, or a response
-// that is no JSON.
+// call sends a request and decodes the response. It returns errors of Client.Call and of decoding
+// the response.
 func call[T any](ctx context.Context, g group, request Request) (*T, error) {
 	response, err := g.client.Call(ctx, request)
 	if err != nil {
@@ -129,8 +129,8 @@ func call[T any](ctx context.Context, g group, request Request) (*T, error) {
 	return into, nil
 }
 
-// params returns query parameters from names and values. Empty values are omitted. pairs has an
-// even length.
+// params returns query parameters from names and values. Empty values are omitted. pairs must have
+// an even length.
 func params(pairs ...string) url.Values {
 	query := url.Values{}
 	for i := 0; i+1 < len(pairs); i += 2 {

@@ -49,13 +49,13 @@ func (n Notifications) Update(ctx context.Context, id string, change Notificatio
 }
 
 // RotateSecret creates a new secret, which is shown only in this result. For a day, requests also
-// carry a signature with the old one. The request is not repeated if the service may have executed
-// it.
+// carry a signature with the old secret. The request is not repeated if the service may have
+// executed it.
 func (n Notifications) RotateSecret(ctx context.Context, id string) (*NotificationEndpoint, error) {
 	return act[NotificationEndpoint](ctx, n.group, Request{Method: http.MethodPost, Path: notificationsPath}, id, "rotate")
 }
 
-// Test sends a ping to an endpoint. GetMessage returns the outcome. It works even if the endpoint
+// Test sends a ping to an endpoint. GetMessage returns the outcome. Test works even if the endpoint
 // is disabled.
 func (n Notifications) Test(ctx context.Context, id string) (*NotificationMessage, error) {
 	return act[NotificationMessage](ctx, n.group, Request{Method: http.MethodPost, Path: notificationsPath}, id, "test")

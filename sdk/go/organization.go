@@ -46,8 +46,8 @@ func (k Keys) Delete(ctx context.Context, id string) error {
 // UsageReports reads counts, costs and limits. Reports include deleted runs.
 type UsageReports struct{ group }
 
-// UsageQuery selects the runs that Usage.Get counts. Days is at most 90, and zero means seven. By
-// groups the counts by "agent", "key" or "automation". Empty ids select everything.
+// UsageQuery selects the runs that Usage.Get counts. Days is at most 90, and zero means seven. The
+// field By groups the counts by "agent", "key" or "automation". Empty ids select everything.
 type UsageQuery struct {
 	// Days to count, up to now.
 	Days int
@@ -73,8 +73,9 @@ func (u UsageReports) Limits(ctx context.Context) (*Limits, error) {
 // and calls when it is used up.
 type Budgets struct{ group }
 
-// Create creates a budget. The request is not repeated if the service may have executed it. A
-// second budget of the same subject, metric and period is an *APIError with the status 409.
+// Create creates a budget. The request is not repeated if the service may have executed it. If a
+// budget of the same subject, metric and period exists, the error is an *APIError with the status
+// 409.
 func (b Budgets) Create(ctx context.Context, budget NewBudget) (*Budget, error) {
 	return call[Budget](ctx, b.group, Request{Method: http.MethodPost, Path: budgetsPath, Body: budget})
 }
@@ -96,8 +97,8 @@ func (b Budgets) Update(ctx context.Context, id string, limit int64) (*Budget, e
 	return act[Budget](ctx, b.group, request, id, "")
 }
 
-// Delete deletes a budget. Its limit no longer applies. The error is an *APIError with the status
-// 404 if there is none.
+// Delete deletes a budget. Its limit no longer applies. If no budget has the id, the error is an
+// *APIError with the status 404.
 func (b Budgets) Delete(ctx context.Context, id string) error {
 	return remove(ctx, b.group, budgetsPath, id, nil)
 }

@@ -65,9 +65,9 @@ func (c *Client) Get(ctx context.Context, path string, query url.Values, into an
 	return answer, answer.Into(into)
 }
 
-// Call sends a request with retries. An error response becomes a *APIError. It waits between
+// Call sends a request with retries. An error response becomes a *APIError. Call waits between
 // attempts; see Options. The error is an *APIError, ErrUnreachable, a *TextError, or the cause of
-// ctx. The body must have at most 64 MiB.
+// ctx. Responses of more than 64 MiB are an error, too.
 func (c *Client) Call(ctx context.Context, request Request) (*Response, error) {
 	for failures := 0; ; failures++ {
 		answer, err := c.once(ctx, request)
@@ -86,7 +86,8 @@ func (c *Client) Call(ctx context.Context, request Request) (*Response, error) {
 	}
 }
 
-// once sends a request once and reads its whole response. The errors are those of send.
+// once sends a request once and reads its whole response. The errors are those of send, a lost
+// connection while the body is read, and a response of more than 64 MiB.
 func (c *Client) once(ctx context.Context, request Request) (*Response, error) {
 	response, err := c.send(ctx, request)
 	if err != nil {
@@ -123,7 +124,7 @@ func (c *Client) send(ctx context.Context, request Request) (*http.Response, err
 	}
 	defer func() { _ = response.Body.Close() }() // an error does not matter, because the body was read as far as needed
 
-	// A problem document is small, so a longer body is cut off.
+	// A problem document is small, so a longer body is truncated.
 	body, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
 	if err != nil {
 		return nil, c.unreachable(err)

@@ -18,8 +18,8 @@ const (
 )
 
 // backOff waits before a retry of a failed request, or returns cause if the request must not be
-// retried. failures is the number of failed attempts before this one. The error contains both the
-// cause of ctx and that of the request, if ctx ends.
+// retried. failures is the number of failed attempts before this attempt. If ctx ends, the returned
+// error contains the cause of ctx and the argument cause.
 func (c *Client) backOff(ctx context.Context, request Request, cause error, failures int) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", context.Cause(ctx), cause)

@@ -66,8 +66,8 @@ func (e *WaitError) Error() string {
 // Unwrap returns the cause of the context.
 func (e *WaitError) Unwrap() error { return e.Err }
 
-// keyOr returns the given idempotency key, or a new one if it is empty. New keys are random, so
-// they never collide.
+// keyOr returns the given idempotency key, or a new key if the argument is empty. New keys are
+// random, so they never collide.
 func keyOr(key string) string {
 	if key == "" {
 		return strings.ToLower(rand.Text())

@@ -52,8 +52,8 @@ const (
 	Abandon RunDecision = "abandon"
 )
 
-// Get reads a run's current state. The error is an *APIError with the status 404 if the caller may
-// not read it.
+// Get reads a run's current state. If the run does not exist or the caller may not read it, the
+// error is an *APIError with the status 404.
 func (r Runs) Get(ctx context.Context, id string) (*Run, error) {
 	return one[Run](ctx, r.group, runsPath, id)
 }
@@ -78,8 +78,8 @@ func (r Runs) Timeline(ctx context.Context, id string) (*Timeline, error) {
 }
 
 // Wait waits until a run has finished or requires an action, and returns it. If ctx ends first, the
-// error is a *WaitError, and the run continues. It polls the service with requests that wait for up
-// to 55 seconds.
+// error is a *WaitError, and the run continues. Wait polls the service with requests that wait for
+// up to 55 seconds.
 func (r Runs) Wait(ctx context.Context, id string) (*Run, error) {
 	if id == "" {
 		return nil, errNoID
@@ -87,8 +87,8 @@ func (r Runs) Wait(ctx context.Context, id string) (*Run, error) {
 	return r.await(ctx, pollRequest(id), id)
 }
 
-// Stream returns a run's events, from the first one or after the event with the id lastEventID. The
-// stream ends with the run. No request is made before it is read.
+// Stream returns a run's events, from the first event, or after the event with the id lastEventID.
+// The stream ends with the run. No request is made before it is read.
 func (r Runs) Stream(id, lastEventID string) *Stream {
 	request := Request{Method: http.MethodGet, Path: runsPath, Query: params("id", id, "stream", "1")}
 	if lastEventID != "" {
@@ -109,9 +109,9 @@ func (r Runs) Act(ctx context.Context, id string, decision RunDecision, toolCall
 	return act[Run](ctx, r.group, request, id, string(decision))
 }
 
-// SubmitToolResults sends the results of all tool calls that the client must make for a run. They
-// are listed in a required action of the kind client_tools. The run then continues. Wait returns
-// its next state. The client is the program that sent the message with Tools.
+// SubmitToolResults sends the results of all tool calls that the client must make for a run. The
+// calls are listed in the run's required action of the kind client_tools. The run then continues.
+// Wait returns the run's next state. The client is the program that sent the message with Tools.
 func (r Runs) SubmitToolResults(ctx context.Context, id string, results []ToolResult) (*Run, error) {
 	request := Request{Method: http.MethodPost, Path: runsPath, Body: map[string]any{"results": results}, Keyed: true}
 	return act[Run](ctx, r.group, request, id, "tool-results")
@@ -195,10 +195,10 @@ type AutomationParams struct {
 	Attachments []NewAttachment // images and documents of the message
 }
 
-// Run runs an agent and returns the run, once it has finished or requires an action. Calls with the
-// same IdempotencyKey and payload, from any process, return the same run. If ctx ends first, the
-// error is a *WaitError, and the run continues. A failed run is not an error of Run: use
-// Run.Completed.
+// Run starts a run of an agent, waits until the run has finished or requires an action, and returns
+// it. Calls with the same IdempotencyKey and payload, from any process, return the same run. If ctx
+// ends first, the error is a *WaitError, and the run continues. A failed run is not an error of
+// Run: use Run.Completed.
 func (a Automations) Run(ctx context.Context, trigger AutomationParams) (*Run, error) {
 	// Copy the map, which belongs to the caller.
 	input := map[string]any{}

@@ -23,7 +23,7 @@ type SessionQuery struct {
 
 // SessionID identifies a session. AgentID or TemplateID is needed if sessions of several agents
 // have the same id. Only admins may set Principal, which selects a session of another caller. ID is
-// the id that the client has chosen, or one that contains the idempotency key.
+// the id that the client has chosen, or an id that contains the idempotency key.
 type SessionID struct {
 	ID, AgentID, TemplateID, Principal string
 }
@@ -33,8 +33,8 @@ func (s SessionID) query() url.Values {
 	return params("agentId", s.AgentID, "templateId", s.TemplateID, "principal", s.Principal)
 }
 
-// Get reads a session with its messages, oldest first. Paging selects older turns. Paging.Limit
-// counts turns, and the newest turns are returned first. A page's NextCursor leads to older turns.
+// Get reads a session with a page of its messages, oldest first. The first page contains the newest
+// turns, and NextCursor leads to the page with older turns. paging.Limit is the number of turns.
 func (s Sessions) Get(ctx context.Context, session SessionID, paging Paging) (*SessionWithMessages, error) {
 	query := params("limit", number(paging.Limit), "cursor", paging.Cursor)
 	maps.Copy(query, session.query())
@@ -48,7 +48,7 @@ func (s Sessions) List(query SessionQuery) Pages[Session] {
 }
 
 // Delete erases a session: its messages, and the texts, steps and events of its runs. Runs in
-// progress are cancelled. It cannot be undone.
+// progress are cancelled. The deletion cannot be undone.
 func (s Sessions) Delete(ctx context.Context, session SessionID) error {
 	return remove(ctx, s.group, sessionsPath, session.ID, session.query())
 }

@@ -10,8 +10,8 @@ import (
 )
 
 // ErrRestarted reports that a run was restarted, and that its new answer differs from the text that
-// Stream.Text has already yielded. Stream.Run returns the new answer. It is the error of a loop
-// over Stream.Text.
+// Stream.Text has already yielded. Stream.Run returns the new answer. ErrRestarted is the error of
+// a loop over Stream.Text.
 var ErrRestarted = errors.New("the run was restarted with a different answer")
 
 // Stream contains the events of a run as they happen. If the connection is lost, the stream resumes
@@ -23,9 +23,10 @@ type Stream struct {
 	request Request
 	err     error // error of an invalid message; returned by the first read
 
-	// As of the last event.
+	// runID and lastEventID are the ids of the run and of the last event that was read; empty
+	// before the first event.
 	runID, lastEventID string
-	// Nil before the last event.
+	// run is nil until the last event of the run was read.
 	run *Run
 }
 
@@ -34,7 +35,7 @@ type Stream struct {
 func (s *Stream) RunID() string { return s.runID }
 
 // LastEventID returns the id of the last event that was yielded. With this id, Runs.Stream
-// continues after the event, in any process. It is empty before the first event.
+// continues after the event, in any process. The id is empty before the first event.
 func (s *Stream) LastEventID() string { return s.lastEventID }
 
 // Events yields the events of the run, up to the last. A failed run ends with an event and not with
@@ -118,8 +119,8 @@ func (s *Stream) Run(ctx context.Context) (*Run, error) {
 	return s.run, nil
 }
 
-// shownText is the text that a reader has received. This text cannot be retracted. It is used for
-// one loop over Stream.Text.
+// shownText is the text that a reader has received. This text cannot be retracted. A shownText is
+// used for one loop over Stream.Text.
 type shownText struct {
 	text string
 	at   int // number of bytes that the current attempt has repeated

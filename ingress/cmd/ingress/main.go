@@ -54,8 +54,8 @@ func main() {
 
 // run connects to the servers and serves until ctx ends. With the flag --probe it does not serve:
 // it sends one request to a running ingress. When ctx ends, the requests in progress are drained
-// before run returns; see Ingress.Run. The connections are closed in the reverse order, after all
-// requests have ended.
+// before run returns; see Ingress.Run. After all requests have ended, run closes the connections in
+// the reverse order of opening.
 func run(ctx context.Context, f flags) error {
 	if f.Probe != "" {
 		return lifecycle.Probe(ctx, f.Probe)

@@ -40,7 +40,8 @@ const (
 
 // CodeFor returns the JSON-RPC code for a message that the SDK has rejected with a plain text
 // response. It returns false if the SDK has rejected the HTTP request, for example because of its
-// Accept header. The SDK has no error type for this, so the beginnings of its texts are compared.
+// Accept header. The SDK has no error type for this, so CodeFor compares the beginnings of its
+// texts.
 func CodeFor(refusal string) (code int, ok bool) {
 	switch {
 	case strings.HasPrefix(refusal, "JSON RPC not handled"):
@@ -75,7 +76,7 @@ type Agents interface {
 	Run(ctx context.Context, call Call, progress func(message string)) (*domain.Run, error)
 }
 
-// Server handles MCP requests. It is safe for concurrent use. There is one per process. Its
+// Server handles MCP requests. It is safe for concurrent use. A process uses a single Server, whose
 // requests share no state.
 type Server struct{ handler http.Handler }
 
@@ -144,7 +145,7 @@ func list(ctx context.Context, agents Agents) (mcp.Result, error) {
 }
 
 // run executes a tool call and returns its result. An unknown tool, and a malformed key, are
-// JSON-RPC errors; other errors are results that the model can read.
+// JSON-RPC errors; other API errors are results that the model can read.
 func run(ctx context.Context, agents Agents, req *mcp.CallToolRequest) (mcp.Result, error) {
 	// The list maps the name of a tool to its agent, also for an agent that was renamed.
 	all, err := agents.List(ctx)
@@ -199,7 +200,8 @@ func protocolError(err error) error {
 }
 
 // failure returns the result of a call that did not start a run. The result contains the text of
-// the error, for the model that made the call. An error without a code is a JSON-RPC error.
+// the error, for the model that made the call. An error that is no API error becomes a JSON-RPC
+// error.
 func failure(err error) (mcp.Result, error) {
 	coded, ok := errors.AsType[*apierr.Error](err)
 	if !ok {

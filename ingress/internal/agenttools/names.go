@@ -28,7 +28,7 @@ func toolNames(agents []Agent) []string {
 }
 
 // find returns the agent with this tool name. If there is none, it returns the agent whose id ends
-// with the characters at the end of the tool name. It returns false unless there is exactly one
+// with the characters at the end of the tool name. find returns false unless there is exactly one
 // such agent. Clients may use the list of tools for a long time, in which an agent may be renamed.
 func find(agents []Agent, name string) (Agent, bool) {
 	for i, known := range toolNames(agents) {
@@ -59,7 +59,7 @@ func tail(agentID string) string {
 }
 
 // slug reduces a name to the characters a-z, 0-9 and _. If no letter or digit remains, it returns
-// "agent". It has at most maxSlug characters. Other characters become one underscore.
+// "agent". The result has at most maxSlug characters. Other characters become one underscore.
 func slug(name string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(name) {

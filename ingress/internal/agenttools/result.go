@@ -84,8 +84,8 @@ type structuredResult struct {
 	Citations    []domain.Citation    `json:"citations"`
 }
 
-// tool describes an agent as a tool. Without a description of the agent, the tool says which agent
-// it asks. The tool is marked as one that reaches other systems.
+// tool describes an agent as a tool. If the agent has no description, the tool's description says
+// which agent the tool asks. The tool is marked as one that reaches other systems.
 func tool(a Agent, name string, data json.RawMessage) *mcp.Tool {
 	description := a.Description
 	if description == "" {

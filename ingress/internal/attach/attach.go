@@ -47,9 +47,9 @@ type Deps struct {
 	FilesPerOrganization int64
 }
 
-// Files stores uploads and attachments. It is safe for concurrent use. There is one per process.
-// Contents are stored before the rows that refer to them; the sweeper removes contents to which no
-// row refers.
+// Files stores uploads and attachments. It is safe for concurrent use. A process uses a single
+// Files. Contents are stored before the rows that refer to them; the sweeper removes contents to
+// which no row refers.
 type Files struct {
 	Deps
 
@@ -59,8 +59,8 @@ type Files struct {
 // New returns Files. If deps.Client is nil, attachments with URLs are rejected.
 func New(deps Deps) *Files { return &Files{Deps: deps, fetcher: newFetcher(deps.Client)} }
 
-// errUnsupported is the error for content whose type is not accepted. Its text continues the
-// sentence of a fault.
+// errUnsupported is the error for content whose type is not accepted. Its text continues a
+// sentence, like that of a fault.
 var errUnsupported = errors.New("is of an unsupported type; supported types are " + Supported)
 
 // Upload stores the content of a file and adds the file to the files of the caller's organization.
@@ -91,7 +91,7 @@ func (f *Files) Upload(ctx context.Context, who domain.Caller, sessionID, name, 
 
 	file := domain.File{ID: id.New(id.File), Name: named(name, kind), MIMEType: kind, Bytes: stored.Bytes}
 
-	// The row is what makes the content a file. The quota is checked in the same transaction.
+	// Only the row makes the content a file. The quota is checked in the same transaction.
 	err = f.BlobsDB.AddUpload(ctx, who.OrganizationID, blobdb.NewUpload{
 		ID: file.ID, Principal: who.Principal(), SessionID: sessionID, AgentID: who.Visitor.AgentID,
 		Name: file.Name, MIMEType: kind, Content: stored,
@@ -174,14 +174,14 @@ func (f *Files) check(ctx context.Context, org, name, declared string, stored bl
 }
 
 // fault is a problem of a file's content. Its text continues a sentence that begins with the name
-// of the request's field. It is returned only for content that the client can replace.
+// of the request's field. A fault is returned only for content that the client can replace.
 type fault string
 
 // Error returns the text of the fault. It contains neither the content nor a URL.
 func (f fault) Error() string { return string(f) }
 
-// isFault reports whether an error is a fault of the content, and not a failure of the service. A
-// nil error is none. The errors of package imageinfo describe damaged or too large images.
+// isFault reports whether an error is a fault of the content, and not a failure of the service. nil
+// is not a fault. The errors of package imageinfo describe damaged or too large images.
 func isFault(err error) bool {
 	return errors.As(err, new(fault)) || errors.Is(err, errUnsupported) ||
 		errors.Is(err, imageinfo.ErrDamaged) || errors.Is(err, imageinfo.ErrPixels) || errors.Is(err, imageinfo.ErrFormat)
@@ -263,8 +263,8 @@ func (f *Files) drop(ctx context.Context, s *dispatch.Submission, files []blobdb
 }
 
 // resolve stores one attachment, or finds the existing file that the attachment refers to. An error
-// is an API error that names the field, or a failure of the service. The content is the field data,
-// the response of a URL, or the content of a file.
+// is an API error that names the field, or a failure of the service. The content comes from the
+// field data, from a URL, or from an existing file.
 func (f *Files) resolve(ctx context.Context, s *dispatch.Submission, asked dispatch.Attachment) (blobdb.NewAttachment, error) {
 	org := s.Caller.OrganizationID
 	var stored blobdb.Upload
@@ -396,8 +396,8 @@ func (f *Files) checkModel(ctx context.Context, s *dispatch.Submission, files []
 }
 
 // model returns the first model of the submission's target. It returns "" if the target does not
-// exist; the acceptance of the run reports that error. Fallback models are not considered. For a
-// template without a model, or an agent without one, it is the service's default model.
+// exist; the acceptance of the run reports that error. Fallback models are not considered. If the
+// agent or template has no model, the result is the service's default model.
 func (f *Files) model(ctx context.Context, s *dispatch.Submission) (model string, err error) {
 	if s.TemplateID != "" {
 		var template domain.Template

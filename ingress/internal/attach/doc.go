@@ -9,6 +9,6 @@
 // calls Upload. Contents are in blobdb and belong to the organization. A content to which no file
 // refers, for example because a run was rejected, is removed at once or by the sweeper.
 //
-// An attachment that the client can correct causes a fault, which becomes an error of the request.
-// All other errors are failures of the service or of the connection.
+// A problem that the client can correct is a fault, which becomes an error of the request. All
+// other errors are failures of the service or of the connection.
 package attach

@@ -17,7 +17,7 @@ import (
 
 const (
 	// fetchTime limits the whole fetch, including the redirects and the body.
-	fetchTime = 30 * time.Second // timeout of one URL
+	fetchTime = 30 * time.Second
 
 	// These are the maximum numbers of URLs that one ingress process fetches at the same time.
 	fetchesPerOrganization = 8
@@ -49,7 +49,7 @@ func newFetcher(client *outbound.Client) *fetcher {
 
 // enter takes a slot for a fetch of an organization. It returns an error if the organization or the
 // process has too many fetches in progress. The last eighth of all slots is reserved for
-// organizations without a fetch in progress. The caller must call leave after the fetch. It does
+// organizations without a fetch in progress. The caller must call leave after the fetch. enter does
 // not wait: the error is rate_limited with a Retry-After of one second.
 func (f *fetcher) enter(org string) (leave func(), err error) {
 	f.mu.Lock()
@@ -63,7 +63,7 @@ func (f *fetcher) enter(org string) (leave func(), err error) {
 	f.all++
 	f.byOrg[org]++
 
-	// The function must be called exactly once.
+	// The caller of enter must call this function exactly once.
 	return func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -107,8 +107,8 @@ func (f *fetcher) fetch(ctx context.Context, org, address string, take func(name
 	body := &fetchedBody{from: res.Body}
 	err = take(nameFor(res), res.Header.Get("Content-Type"), body)
 
-	// The size limit is an error of the content, which take has already returned. Other errors of
-	// reading are faults of the fetch.
+	// Exceeding the size limit is an error of the content, which take has already returned. Other
+	// errors of reading are faults of the fetch.
 	if body.err != nil && !errors.Is(body.err, outbound.ErrTooLarge) {
 		return fetchFault(ctx, body.err)
 	}
@@ -119,7 +119,7 @@ func (f *fetcher) fetch(ctx context.Context, org, address string, take func(name
 // an error of the store. It is used by one goroutine.
 type fetchedBody struct {
 	from io.Reader
-	// Error of reading; io.EOF is none.
+	// Error of reading, other than io.EOF.
 	err error
 }
 

@@ -23,8 +23,8 @@ const (
 
 // cache caches credentials and similar values. It also caches that a value does not exist. One
 // query reads the missing entries for many requests, so the number of different credentials hardly
-// affects the cost. It is safe for concurrent use. Its group must be running, otherwise get waits
-// until its context ends.
+// affects the cost. A cache is safe for concurrent use. The field group must be running; otherwise,
+// get waits until the context of the call ends.
 type cache[K comparable, V any] struct {
 	now    func() time.Time
 	absent time.Duration // how long absence is cached
@@ -44,7 +44,7 @@ type entry[V any] struct {
 
 // newCache returns a cache that calls read to read missing values in batches. read returns a map of
 // values; the parameter name is a function that returns the name of a key in this map. absent is
-// how long absence is cached. An error of read is cached for no key.
+// how long absence is cached. Errors of read are not cached.
 func newCache[K comparable, V any](
 	now func() time.Time, absent time.Duration, read func(context.Context, []K) (map[string]*V, error), name func(K) string,
 ) *cache[K, V] {
@@ -74,7 +74,7 @@ func newCache[K comparable, V any](
 }
 
 // get returns the entry of a key. The entry's field found is nil if the value is absent. Errors
-// have a code; see package apierr. It waits for a read until ctx ends. The codes are overloaded if
+// have a code; see package apierr. get waits for a read until ctx ends. The codes are overloaded if
 // too many requests wait, and unavailable if the database cannot be read or the service stops.
 func (c *cache[K, V]) get(ctx context.Context, key K, now time.Time) (entry[V], error) {
 	// Most requests are answered from the map. A read lock lets them proceed in parallel.
@@ -152,8 +152,8 @@ func (c *cache[K, V]) shrink() {
 	}
 }
 
-// forget drops the entry of a key, so that the next get reads the value again. A read in progress
-// may still put an older value into the cache.
+// forget drops the entry of a key, so that the next get reads the value again. Reads in progress
+// cache nothing; see put.
 func (c *cache[K, V]) forget(key K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

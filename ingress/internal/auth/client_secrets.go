@@ -37,9 +37,8 @@ type sealedSecret struct {
 }
 
 // NewClientSecret returns a client secret with the given purpose. It is valid until purpose.Expires
-// or until the maker's credential becomes invalid, whichever is earlier. Errors have a code; see
-// package apierr. The secret is stored nowhere. The error is invalid_request if the settings are
-// too large.
+// or until the maker's credential becomes invalid, whichever is earlier. The error is
+// invalid_request if the settings are too large. The secret is stored nowhere.
 func (r *Resolver) NewClientSecret(ctx context.Context, maker Identity, purpose ClientSecret) (string, error) {
 	s := sealedSecret{
 		KeyID: maker.Caller.KeyID, Org: maker.Caller.OrganizationID, Model: purpose.Model, SessionID: purpose.SessionID, Named: purpose.Named,

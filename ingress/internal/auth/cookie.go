@@ -29,8 +29,8 @@ func sessionCookie(token string, expires time.Time, maxAge int, secure bool) *ht
 	}
 }
 
-// CookieToken returns the token in a request's session cookie, or "" if there is no valid cookie.
-// It does not check whether the token is valid.
+// CookieToken returns the token in a request's session cookie, or "" if the request has no
+// well-formed session cookie. It does not check whether the token is valid.
 func CookieToken(req *http.Request) string {
 	token, err := cookieToken(req)
 	if err != nil {

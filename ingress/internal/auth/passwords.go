@@ -32,7 +32,7 @@ var errPasswordsBusy = errors.New("too many simultaneous password checks")
 
 // Passwords hashes and checks passwords, a few at a time, because each hash occupies a core and a
 // lot of memory, and any client can request one. It rejects requests that would have to wait too
-// long. It is safe for concurrent use. One is created for each process.
+// long. It is safe for concurrent use. A process uses a single Passwords.
 type Passwords struct {
 	cost    argon2id.Params
 	slots   chan struct{} // one element for each hash in progress
@@ -41,7 +41,7 @@ type Passwords struct {
 }
 
 // NewPasswords returns Passwords that compute as many hashes at a time as there are slots. If slots
-// is 0, it uses one slot per core. It computes no hash.
+// is 0, it uses one slot per core. NewPasswords computes no hash.
 func NewPasswords(slots int, cost argon2id.Params) *Passwords {
 	if slots < 1 {
 		slots = runtime.GOMAXPROCS(0)

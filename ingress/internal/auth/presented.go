@@ -35,8 +35,8 @@ const (
 )
 
 // presented contains the unverified data with which a request identifies itself: at most one
-// credential, the name of an organization, and whether the request is in demo mode. read creates
-// it. It is never logged.
+// credential, the name of an organization, and whether the request is in demo mode. The function
+// read creates it. The data is never logged.
 type presented struct {
 	via   Via
 	token string
@@ -46,7 +46,7 @@ type presented struct {
 
 // read extracts the credentials of a request. It reads the session cookie only if cookies is set. A
 // malformed credential is an error and is never ignored. Errors have the codes invalid_request,
-// conflicting_credentials and unauthenticated. It accesses no database.
+// conflicting_credentials and unauthenticated. read accesses no database.
 func read(req *http.Request, cookies bool) (presented, error) {
 	var p presented
 
@@ -85,8 +85,8 @@ func read(req *http.Request, cookies bool) (presented, error) {
 }
 
 // explicit returns the credential of the headers: an API key or a bearer token. Both headers may
-// contain the same credential, because clients that support several protocols send it in both. The
-// error for a malformed header names the header.
+// contain the same credential, because clients that support several protocols send the credential
+// in both. The error for a malformed header names the header.
 func explicit(req *http.Request) (key, bearer string, err error) {
 	if key, err = single(req, headerKey, "x-api-key"); err != nil {
 		return "", "", err

@@ -42,8 +42,8 @@ type Lookup interface {
 	Touch(ctx context.Context, used map[string]time.Time) error
 }
 
-// Resolver identifies callers. It works only while Run is running. It is safe for concurrent use.
-// One is created for each process.
+// Resolver identifies callers. It works only while Run is running. It is safe for concurrent use. A
+// process uses a single resolver.
 type Resolver struct {
 	proxies Proxies
 	now     func() time.Time
@@ -54,8 +54,8 @@ type Resolver struct {
 }
 
 // New returns a resolver that reads credentials from l and checks widget tokens with w. If w is
-// nil, it rejects all widget tokens. It takes client addresses from forwarding headers only if they
-// come from the given proxies. It starts no goroutine and reads nothing.
+// nil, it rejects all widget tokens. New takes client addresses from forwarding headers only if
+// they come from the given proxies. It starts no goroutine and reads nothing.
 func New(l Lookup, w *Widgets, proxies Proxies) *Resolver {
 	r := &Resolver{proxies: proxies, now: time.Now, widgets: w}
 	now := func() time.Time { return r.now() }
@@ -112,8 +112,8 @@ func (r *Resolver) Resolve(req *http.Request, need Need) (Identity, error) {
 }
 
 // resolve is Resolve without the check for browsers. If a request has several faults, the order of
-// the cases determines which error it gets. It reads the database only if the credential is not
-// cached.
+// the cases determines which error it gets. resolve reads the database only if the credential is
+// not cached.
 func (r *Resolver) resolve(req *http.Request, need Need) (Identity, error) {
 	if need == NeedVoice {
 		return r.voice(req, false)
@@ -248,7 +248,8 @@ func (r *Resolver) credential(ctx context.Context, p presented) (found entry[acc
 }
 
 // lasting returns found if the hash of its credential is sum and the credential has not expired.
-// Otherwise it returns unauthenticated. It also records that the credential was used.
+// Otherwise it returns unauthenticated. The method lasting also records that the credential was
+// used.
 func (r *Resolver) lasting(found entry[accountdb.Credential], sum [32]byte) (entry[accountdb.Credential], error) {
 	// The comparison takes constant time, so that its duration reveals nothing about the stored
 	// hash.
@@ -297,7 +298,8 @@ func unauthenticated(detail string) error { return apierr.New(apierr.Unauthentic
 // organization. A user's key acts in the organization that the header x-organization-id names. A
 // login session acts in that organization, too; without the header, it acts in the organization of
 // the user's oldest membership. The errors are organization_mismatch, organization_required and
-// permission_denied. It uses the cached memberships, so a change takes effect within 5 s.
+// permission_denied. The function organization uses the cached memberships, so a change takes
+// effect within 5 s.
 func organization(cred *accountdb.Credential, p presented) (accountdb.Standing, error) {
 	// A key that belongs to an organization has the rights of an administrator there.
 	if cred.OrganizationID != "" {

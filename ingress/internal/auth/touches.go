@@ -16,8 +16,8 @@ const (
 )
 
 // touches stores when API keys and login sessions were last used. It writes in the background, so
-// that requests do not wait. If the database is unreachable, the uses are not stored. It is safe
-// for concurrent use.
+// that requests do not wait. If the database is unreachable, the uses are not stored. touches is
+// safe for concurrent use.
 type touches struct {
 	write func(context.Context, map[string]time.Time) error
 	wake  chan struct{}
@@ -58,7 +58,7 @@ func (t *touches) note(name string, now time.Time) {
 	}
 }
 
-// run writes the recorded uses until ctx ends. At the end it writes the remaining ones. It is
+// run writes the recorded uses until ctx ends. At the end it writes the remaining uses. run is
 // called once.
 func (t *touches) run(ctx context.Context) {
 	for {

@@ -14,7 +14,7 @@ const headerOrigin = "Origin"
 
 // visitor identifies the widget visitor who sends req. Visitors may chat, cancel their runs and
 // read public resources. They may also upload files if the widget accepts attachments. If visitor
-// returns an error, the identity contains only that the request has a widget token. The token is
+// returns an error, the identity says only that the request has a widget token. The token is
 // checked at every request, so a disabled widget takes effect within 5 s.
 func (r *Resolver) visitor(req *http.Request, p presented, need Need) (Identity, error) {
 	ident, err := r.visiting(req, p, false)

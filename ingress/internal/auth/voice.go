@@ -40,8 +40,9 @@ func Protocols(req *http.Request) ([]string, error) {
 }
 
 // readVoice extracts the credential of a WebSocket request. It ignores cookies, because a browser
-// sends the service's cookies with WebSocket requests from the pages of any website. Organization
-// and credential may also be in subprotocols. Two credentials are an error, even if they are equal.
+// sends the service's cookies with WebSocket requests from the pages of any website. The
+// organization and the credential may also be in subprotocols. Two credentials are an error, even
+// if they are equal.
 func readVoice(req *http.Request) (presented, error) {
 	p, err := read(req, false)
 	if err != nil {

@@ -26,8 +26,8 @@ type Bus interface {
 	Run(ctx context.Context, f func(bus.Change))
 }
 
-// Hub delivers changes to watchers. It is safe for concurrent use while Run runs. There is one per
-// process.
+// Hub delivers changes to watchers. It is safe for concurrent use while Run runs. A process uses a
+// single hub.
 type Hub struct {
 	bus Bus
 	log zerolog.Logger
@@ -59,8 +59,8 @@ func (h *Hub) Run(ctx context.Context) error {
 func (h *Hub) Drain() { h.drain() }
 
 // Watch returns a watcher of an organization. The watcher reports every change made after Watch
-// returns. The caller must close it. It blocks until the subscription is confirmed or ctx ends. A
-// subscription that fails is repeated by the watcher.
+// returns. The caller must close it. Watch blocks until the subscription is confirmed or ctx ends.
+// A subscription that fails is repeated by the watcher.
 func (h *Hub) Watch(ctx context.Context, org string) *Watcher {
 	// The subscription must be confirmed before Watch returns. Otherwise the caller could miss a
 	// change that follows its first read.
@@ -85,7 +85,7 @@ func (h *Hub) enter(w *Watcher) {
 }
 
 // leave removes a watcher. If it was the last watcher of its organization, leave ends the
-// subscription. It does nothing if the watcher was removed before.
+// subscription. leave does nothing if the watcher was removed before.
 func (h *Hub) leave(w *Watcher) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -101,7 +101,8 @@ func (h *Hub) leave(w *Watcher) {
 }
 
 // receive handles a change from the bus. Only one goroutine calls it. A change without an
-// organization or without a kind concerns all of them; the bus sends it after a loss.
+// organization concerns all organizations, and a change without a kind concerns all kinds. The bus
+// sends such a change when it may have lost others.
 func (h *Hub) receive(c bus.Change) {
 	marks := all
 	if c.Kind != "" {
@@ -134,8 +135,8 @@ const all uint32 = 1<<kinds - 1
 // constant.
 const kinds = 3
 
-// markFor returns the mark of a kind, or 0 for a kind that this release does not know. The bit is
-// the position in domain.ChangeKinds.
+// markFor returns the mark of a kind, or 0 for a kind that this release does not know. A mark has
+// one bit, whose number is the position of the kind in domain.ChangeKinds.
 func markFor(kind domain.ChangeKind) uint32 {
 	for n, known := range domain.ChangeKinds {
 		if known == kind {

@@ -18,8 +18,8 @@ const (
 // process.
 var ErrDrained = errors.New("the service is stopping")
 
-// Watcher receives notices of an organization's changes. Only one goroutine may use it. It is
-// created by Hub.Watch.
+// Watcher receives notices of an organization's changes. Only one goroutine may use it. A Watcher
+// is created by Hub.Watch.
 type Watcher struct {
 	hub *Hub
 	org string
@@ -30,7 +30,7 @@ type Watcher struct {
 	sure  bool             // whether the bus has confirmed the subscription
 	// When the subscription is checked next.
 	lookAt time.Time
-	// timer of sleep, which is reused.
+	// Timer that the method sleep reuses.
 	timer *time.Timer
 }
 
@@ -42,7 +42,8 @@ func (w *Watcher) Close() {
 	}
 }
 
-// mark sets marks and wakes the watcher. It never blocks. The hub calls it, with its lock.
+// mark sets marks and wakes the watcher. It never blocks. The hub calls mark while the lock of the
+// hub is held.
 func (w *Watcher) mark(marks uint32) {
 	w.marks.Or(marks)
 	select {
@@ -93,7 +94,7 @@ func (w *Watcher) take(now, until time.Time) (due []domain.ChangeKind, wait time
 }
 
 // listens checks the subscription. While it is not confirmed, or the connection is lost, listens
-// marks all kinds every retryPace, because changes may have been missed. It does not wake the
+// marks all kinds every retryPace, because changes may have been missed. listens does not wake the
 // watcher, because callers call Next every few seconds anyway. now is the current time.
 func (w *Watcher) listens(ctx context.Context, now time.Time) {
 	if now.Before(w.lookAt) {

@@ -41,7 +41,8 @@ type Attacher interface {
 }
 
 // WithAttachments makes the Submitter accept attachments, which a stores. maxBytes is the maximum
-// total size of an organization's files; 0 means no limit. It is called before the first request.
+// total size of an organization's files; 0 means no limit. WithAttachments must be called before
+// the first request.
 func (r *Submitter) WithAttachments(a Attacher, maxBytes int64) *Submitter {
 	r.attacher, r.maxFileBytes = a, maxBytes
 	return r
@@ -72,7 +73,7 @@ func (r *Submitter) resolveAttachments(ctx context.Context, s *Submission) ([]bl
 }
 
 // linkAttachments links stored attachments to a run before the run is accepted. The errors are
-// budget_exceeded if the files of the organization have no room, and unavailable if a file was
+// budget_exceeded if the files would exceed the organization's limit, and unavailable if a file was
 // removed in the meantime.
 func (r *Submitter) linkAttachments(ctx context.Context, run *queuedb.NewRun, files []blobdb.NewAttachment) error {
 	if len(files) == 0 {

@@ -11,8 +11,8 @@ import (
 
 // checkToolNames returns an error if a tool of the client has the same name as a tool of the agent.
 // The names of MCP servers' tools are checked later, when the run starts, because they are not
-// known here. The field in the error is that of the tool in the request. A missing agent is the
-// error not_found.
+// known here. The field in the error is that of the tool in the request. If the agent does not
+// exist, the error is not_found.
 func (r *Submitter) checkToolNames(ctx context.Context, s *Submission) error {
 	if s.Options.ClientTools == nil {
 		return nil

@@ -91,7 +91,7 @@ func New(cfg Config, st *store.Store, b *bus.Bus, log zerolog.Logger) *Dispatche
 }
 
 // Run runs the background work of the dispatcher until ctx ends. Requests whose runs are being
-// accepted at that time still get their results. It is called once.
+// accepted at that time still get their results. Run is called once.
 func (d *Dispatcher) Run(ctx context.Context) error {
 	// Subscribe before any run is accepted, because workers send the replies for accepted runs to
 	// this inbox.
@@ -302,7 +302,7 @@ func (d *Dispatcher) attach(ctx context.Context, s *Submitted, limit time.Durati
 func Attach(run rundb.StoredRun) *Submitted { return &Submitted{Run: run, Existing: true} }
 
 // Cancel cancels an unfinished run, and notifies its worker and the requests that wait for it. It
-// does not change a finished run. principal "" means any principal.
+// does not change a finished run. If principal is "", the run may belong to any principal.
 func (d *Dispatcher) Cancel(ctx context.Context, org, principal, runID string) (rundb.StoredRun, error) {
 	run, ended, err := d.store.Executions.Cancel(ctx, org, principal, runID)
 	d.notifyFinished(ctx, ended)

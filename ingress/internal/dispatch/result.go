@@ -24,8 +24,8 @@ func ExpiredKey() error {
 }
 
 // ReadResult returns the JSON run object of a finished run. If the result is Deferred, it first
-// calls reserve, which waits until there is memory for the result, and then reads it. It returns
-// ErasedKey if the run was erased. reserve is not called for small results.
+// calls reserve, which waits until there is memory for the result, and then reads it. ReadResult
+// returns ErasedKey if the run was erased. reserve is not called for small results.
 func (r *Submitter) ReadResult(ctx context.Context, run *rundb.StoredRun, reserve stream.Reserve) ([]byte, error) {
 	// Lookups by key read only the sizes of large results.
 	if run.Deferred > 0 {

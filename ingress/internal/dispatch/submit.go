@@ -20,7 +20,7 @@ import (
 )
 
 // Submission is a validated request to run an agent or template, from any endpoint. A handler
-// creates it, and it is used for one request. It is not safe for concurrent use.
+// creates it, and it is used for one request. A Submission is not safe for concurrent use.
 type Submission struct {
 	Endpoint     contract.Endpoint
 	Lane         domain.Lane
@@ -411,8 +411,8 @@ func attach(s *Submission, run *rundb.StoredRun) (*Submitted, error) {
 
 // Follow returns the events of a submission's run. Before it reads the log of an existing run, it
 // calls reserve, which waits until there is memory. If an error occurs after the run was accepted
-// or found, Follow returns the run with the error. The caller must close the reader. It reads the
-// events after s.Last.
+// or found, Follow returns the run with the error. The caller must close the reader. The reader
+// returns the events after s.Last.
 func (r *Submitter) Follow(ctx context.Context, s *Submission, t Charge, reserve stream.Reserve) (*stream.Reader, *rundb.StoredRun, error) {
 	var reader *stream.Reader // created before the run exists, so that it misses no event
 	sub, err := r.Begin(ctx, s, t, func(runID string) { reader = r.streams.Follow(runID) })

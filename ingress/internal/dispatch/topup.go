@@ -18,7 +18,7 @@ const (
 // leftovers contains the lanes of runs that were accepted but not dispatched, because their lanes
 // had no free slot. Usually such a run is dispatched when another run of its lane finishes. If the
 // lane's last other run finished just before this run was accepted, no run of the lane is left to
-// finish. The lane must therefore be checked for free slots. It is safe for concurrent use.
+// finish. The lane must therefore be checked for free slots. leftovers is safe for concurrent use.
 type leftovers struct {
 	mu    sync.Mutex
 	lanes map[queuedb.Lane]bool

@@ -47,7 +47,7 @@ type watched struct {
 }
 
 // wait is one request's wait for a run. The channel result is buffered, so sending to it never
-// blocks. It receives at most one result.
+// blocks. The channel receives at most one result.
 type wait struct {
 	runID  string
 	known  string // decision for which the run already waited when this wait began; see waitsFor
@@ -176,8 +176,8 @@ func (ws *waiters) resolve(ended rundb.StoredRun) {
 	}
 }
 
-// parked ends the waits for a run that waits for a person's decision. Waits that began when the run
-// was already waiting for this decision continue. They get a Result that is not ended.
+// parked ends the waits for a run that waits for a person's decision. These waits get a Result that
+// is not ended. Waits that began when the run was already waiting for this decision continue.
 func (ws *waiters) parked(run domain.Run) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -212,7 +212,7 @@ func (ws *waiters) look(runID string) {
 }
 
 // poll reads the rows of runs as soon as look has marked them. Every pollEvery, it also reads the
-// rows of all runs with older waits. It returns when ctx ends.
+// rows of all runs with older waits. poll returns when ctx ends.
 func (ws *waiters) poll(ctx context.Context) {
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()

@@ -25,8 +25,8 @@ import (
 	"parley/docs"
 )
 
-// Guide is the documentation, with its pages grouped in chapters. There is one per process. It is
-// safe for concurrent use, because it never changes.
+// Guide is the documentation, with its pages grouped in chapters. A Guide never changes, so it is
+// safe for concurrent use.
 type Guide struct {
 	Chapters []Chapter
 	sections []section // sections of all pages, in order
@@ -101,19 +101,19 @@ func read(files fs.FS) (*Guide, error) {
 	return g, nil
 }
 
-// Result is a section that a search found. Path contains the section's anchor. Excerpt is plain
-// text, and the other fields too.
+// Result is a section that a search found. Path contains the section's anchor. The other fields are
+// plain text.
 type Result struct{ Path, Page, Heading, Excerpt string }
 
 // These constants limit a search.
 const (
-	// MaxQuery is the maximum length of a query. The caller checks it.
+	// MaxQuery is the maximum length of a query. The caller checks the length.
 	MaxQuery = 200 // characters
-	// Further words of a query are ignored.
+	// Maximum number of words of a query; further words are ignored.
 	maxWords = 8
-	// Results of a search.
+	// Maximum number of results of a search.
 	maxResults = 20
-	// Length of an excerpt, without the ellipses.
+	// Maximum length of an excerpt, without the ellipses.
 	maxExcerpt = 200 // characters
 )
 
@@ -129,8 +129,8 @@ type section struct {
 // Search returns up to 20 sections that contain all words of a query, the best matches first. A
 // word of the query matches words of the text that begin with it. Sections whose title or heading
 // contains all words of the query come first. Upper and lower case are equal. The result is nil if
-// the query is empty or nothing matches. Search takes time proportional to the length of the
-// documentation, which needs no index.
+// the query is empty or nothing matches. Search reads the whole documentation, which is short
+// enough to need no index.
 func (g *Guide) Search(query string) []Result {
 	words := strings.Fields(strings.ToLower(query))
 	if len(words) == 0 {
@@ -166,9 +166,9 @@ func (g *Guide) Search(query string) []Result {
 }
 
 // score returns how well a section matches the words, as a number. A better match has a higher
-// number. It returns 0 if the section lacks one of the words. The words are in lower case. A word
-// counts if it is in the title, the heading or the text. Bonuses for titles and headings exceed
-// anything that the text can contribute.
+// number. The result is 0 if the section lacks one of the words. The words are in lower case. A
+// word counts if it is in the title, the heading or the text. Bonuses for titles and headings
+// exceed anything that the text can contribute.
 func (s *section) score(words []string) int {
 	title, heading := strings.ToLower(s.page.Title), strings.ToLower(s.heading.Text)
 	total, inTitle, inHeading, inEither := 0, 0, 0, 0
@@ -229,15 +229,15 @@ func countStarts(text, start string) (n int) {
 }
 
 // isWordByte reports whether b is part of a word. Bytes of non-ASCII characters count as letters.
-// Upper-case letters do not occur, because texts are converted before.
+// Upper-case letters do not occur, because the caller converts texts to lower case.
 func isWordByte(b byte) bool {
 	return 'a' <= b && b <= 'z' || '0' <= b && b <= '9' || b >= 0x80
 }
 
 // excerpt returns the text around the first occurrence of the query's first word. If the text does
-// not contain this word, excerpt returns the beginning of the text. It has at most maxExcerpt
-// characters, begins and ends at a space, and marks omitted text with an ellipsis. words must not
-// be empty.
+// not contain this word, excerpt returns the beginning of the text. The result has at most
+// maxExcerpt characters, begins and ends at a space, and marks omitted text with an ellipsis. words
+// must not be empty.
 func (s *section) excerpt(words []string) string {
 	from := max(strings.Index(s.lower, words[0]), 0)
 	if from > len(s.text) { // in lower case, some letters have a different number of bytes

@@ -25,7 +25,7 @@ var markdown = goldmark.New(goldmark.WithExtensions(extension.Table), goldmark.W
 var errNoTitle = errors.New("the page does not begin with a title")
 
 // anchors are the ids of a page's headings. They have the form that code hosting sites generate,
-// because links in the pages use that form. There is one set for each page.
+// because links in the pages use that form. Each page has its own set.
 type anchors map[string]bool
 
 // Generate returns the id for a heading: its text in lower case, with hyphens instead of spaces and
@@ -105,7 +105,7 @@ func summary(first *ast.Paragraph, source []byte) template.HTML {
 		length, ending = len(text)-1, "."
 	}
 
-	// Cut the spans at the length of the text. A span may be cut in the middle.
+	// Truncate the spans to the length of the text. The last span may end in its middle.
 	for _, s := range spans(first, source) {
 		shown := s.text[:min(len(s.text), length)]
 		length -= len(shown)
@@ -145,7 +145,7 @@ func spans(paragraph *ast.Paragraph, source []byte) (found []span) {
 }
 
 // relink changes links between files to links between pages of the service. Links to other files
-// become plain text. It changes the tree. The text of a removed link stays.
+// become plain text. relink changes the tree. The text of a removed link stays.
 func relink(at string, root ast.Node) {
 	var links []*ast.Link
 	_ = ast.Walk(root, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // the function returns no error
@@ -170,7 +170,8 @@ func relink(at string, root ast.Node) {
 
 // labelCells gives each cell of a table with three or more columns the header of its column, which
 // narrow screens show in front of the cell's text. The first cell of a row has no label. Tables
-// with two columns stay readable on narrow screens, so they get no labels. It changes the tree.
+// with two columns stay readable on narrow screens, so they get no labels. labelCells changes the
+// tree.
 func labelCells(root ast.Node, source []byte) {
 	_ = ast.Walk(root, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // the function returns no error
 		table, ok := n.(*east.Table)
@@ -265,8 +266,8 @@ func plain(n ast.Node, source []byte) string {
 	return strings.TrimSpace(out.String())
 }
 
-// inline returns the text of a node without children. A line break becomes a space. It is "" for a
-// node of another type.
+// inline returns the text of a node without children. A line break becomes a space. The result is
+// "" for a node of another type.
 func inline(n ast.Node, source []byte) string {
 	switch n := n.(type) {
 	case *ast.Text:

@@ -11,8 +11,8 @@ import (
 const LocalURL = "http://127.0.0.1:8080"
 
 // variables are the variables that the code of pages uses, with an example of their value and, as
-// HTML, where readers find their own value. Source is "" for a variable that needs no explanation.
-// The order is that of the explanation.
+// HTML, where readers find their own value. The field source is "" for a variable that needs no
+// explanation. The order is that of the explanation.
 var variables = []struct{ name, example, source string }{
 	{"PARLEY_BASE_URL", LocalURL, ""},
 	{
@@ -24,7 +24,7 @@ var variables = []struct{ name, example, source string }{
 }
 
 var (
-	// readers are the languages of code that reads variables of the environment. Blocks of other
+	// readers matches the languages of code that reads environment variables. Blocks of other
 	// languages are not executed.
 	readers = regexp.MustCompile(`^(sh|js|python|go)$`)
 	// mentions matches the name of a variable, and whether a value is assigned to it.

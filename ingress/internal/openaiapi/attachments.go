@@ -59,8 +59,8 @@ func (p *Part) attached() bool {
 const AttachedText = "(see the attachment)"
 
 // readAttached returns the image or file of a part. at is the path of the part in the request, for
-// errors. ok is false if the part is invalid; the error was then given to wrong. It fetches
-// nothing.
+// errors. ok is false if the part is invalid; the error was then given to wrong. readAttached
+// fetches nothing.
 func (p *Part) readAttached(at string, wrong Wrong) (out Attached, ok bool) {
 	out.Field = at
 	switch p.Type {
@@ -86,7 +86,8 @@ func (p *Part) readAttached(at string, wrong Wrong) (out Attached, ok bool) {
 }
 
 // imageAddress returns the URL of an image part. The value of the part is either the URL itself or
-// an object with the URL. It returns "" if the part has no URL or if the value has another type.
+// an object with the URL. imageAddress returns "" if the part has no URL or if the value has
+// another type.
 func (p *Part) imageAddress() string {
 	if p.ImageURL == nil {
 		return ""
@@ -150,9 +151,9 @@ func (a Attached) Given(data, address string, part Members, wrong Wrong) (Attach
 	}
 }
 
-// fetched returns the attachment with a URL. field is the member with the URL, for an error. It
-// rejects URLs with user information and URLs longer than maxAttachedURL. Whether the address is
-// public is checked when the URL is fetched.
+// fetched returns the attachment with a URL. field is the member with the URL, for an error. The
+// method fetched rejects URLs with user information and URLs longer than maxAttachedURL. Whether
+// the address is public is checked when the URL is fetched.
 func (a Attached) fetched(address, field string, wrong Wrong) (Attached, bool) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil || len(address) > maxAttachedURL {
@@ -167,7 +168,7 @@ func (a Attached) fetched(address, field string, wrong Wrong) (Attached, bool) {
 const maxAttachedURL = 2048
 
 // decode decodes the data of an attachment, which is a data URL or plain base64. Padding is
-// optional. It rejects empty data. The size is not checked here.
+// optional. decode rejects empty data. The size is not checked here.
 func (a Attached) decode(data, field string, wrong Wrong) (Attached, bool) {
 	encoded := data
 	if rest, isURL := strings.CutPrefix(data, "data:"); isURL {
@@ -201,8 +202,8 @@ type attachedMessage struct {
 
 // attachedFiles returns the images and files of messages. If a conversation has more of them than a
 // run may have, the oldest are omitted. The result has at most domain.MaxAttachments entries, in
-// the order of the messages. Too many in the current message are an error, because omitting them
-// silently would change the question.
+// the order of the messages. Too many attachments in the current message are an error, because
+// omitting them silently would change the question.
 func attachedFiles(messages []attachedMessage, wrong Wrong) []Attached {
 	current := len(messages) - 1 // index of the message to answer; results of tools may follow it
 	for current > 0 && messages[current].role != RoleUser {

@@ -169,7 +169,8 @@ func (s *CompletionStream) call(b []byte, call domain.ToolCall) ([]byte, error) 
 }
 
 // end writes the remaining answer and the last chunks. If the run has no answer, it writes the
-// reason as an error. The order is text, appendix, calls, finish reason, usage. It sets ended.
+// reason as an error. The order is text, appendix, calls, finish reason, usage. The method end sets
+// the field ended.
 func (s *CompletionStream) end(b []byte, run *domain.Run) ([]byte, error) {
 	if run.Status != domain.RunCompleted {
 		return s.fail(b, Unanswered(run)), nil

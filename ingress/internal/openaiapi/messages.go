@@ -22,8 +22,8 @@ const (
 )
 
 // Wrong is the type of a function that records an invalid field of a request. The first argument is
-// the path of the field, such as "messages[2].content". It may be called several times; all records
-// are in one response.
+// the path of the field, such as "messages[2].content". The function may be called several times;
+// one response contains all recorded errors.
 type Wrong func(field, code, message string, args ...any)
 
 // Content is the content of a message. It is either a text or a list of parts. Parts is nil for a
@@ -38,12 +38,13 @@ func (*Content) Either() {}
 
 // Part is one part of a message's content. Type determines which of the other fields are used.
 type Part struct {
-	// Text, input_text, output_text, refusal, or a type of attachment.
+	// The value text, input_text, output_text or refusal, or a type of attachment.
 	Type    string  `json:"type" required:"true"`
 	Text    *string `json:"text"`
 	Refusal *string `json:"refusal"`
 
-	// ImageURL occurs in both APIs, File in chat completions, and the others in responses.
+	// ImageURL occurs in both APIs. File occurs only in chat completions, and the other fields
+	// occur only in responses.
 	ImageURL *json.RawMessage `json:"image_url"`
 	File     *FilePart        `json:"file"`
 	FileData *string          `json:"file_data"`
@@ -62,7 +63,7 @@ var partKinds = map[string]func(Part) *string{
 }
 
 // Read returns the text of the content, with one line for each part. field is the path of the
-// content in errors. Without content, the text is empty. It omits images and files. Invalid parts
+// content in errors. Without content, the text is empty. Read omits images and files. Invalid parts
 // are reported to wrong, and also omitted.
 func (c *Content) Read(field string, wrong Wrong) string {
 	switch {
@@ -188,7 +189,7 @@ type Conversation struct {
 
 // Converse builds a conversation from messages. list is the path of the list of messages in errors.
 // System and developer messages may be anywhere; they become instructions in their order. If the
-// last message cannot be answered, it reports an error and returns only the instructions.
+// last message cannot be answered, Converse reports an error and returns only the instructions.
 func Converse(said []Said, list string, wrong Wrong) Conversation {
 	var out Conversation
 	var instructions []Said

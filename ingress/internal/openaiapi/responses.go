@@ -78,8 +78,8 @@ type incompleteReason struct {
 	Reason string `json:"reason"`
 }
 
-// incompleteDetails returns why a run's answer ended early, or nil if it did not. A filter of the
-// provider has the same name in both APIs.
+// incompleteDetails returns why a run's answer ended early, or nil if it did not. The reason
+// content_filter has the same name in Parley's API and in the protocol.
 func incompleteDetails(run *domain.Run) *incompleteReason {
 	switch {
 	case !run.Incomplete():
@@ -137,7 +137,7 @@ func (e ResponseEcho) AppendSources() *bool {
 }
 
 // Stored returns the JSON of the fields to store with the run, or nil if all of them are empty. The
-// row of the run stores the result. Decoding it with encoding/json returns the fields.
+// row of the run stores the result. Decoding the result with encoding/json restores the fields.
 func (e ResponseEcho) Stored() (json.RawMessage, error) {
 	// For most runs all fields are empty, so nothing is stored.
 	if !e.Background && len(e.Metadata) == 0 && e.PreviousResponseID == "" && e.Format == nil && e.Settings == nil {
@@ -217,8 +217,8 @@ func (r *Response) end(run *domain.Run) {
 	r.Usage = &ResponseUsage{InputTokens: used.InputTokens, OutputTokens: used.OutputTokens, TotalTokens: used.InputTokens + used.OutputTokens}
 }
 
-// modelFor returns the id of the agent or template that the run executes. A run has one of the two
-// ids; it returns "" if it has neither.
+// modelFor returns the id of the agent or template that the run executes. If the run has neither
+// id, the result is "".
 func modelFor(run *domain.Run) string {
 	if run.AgentID != nil {
 		return *run.AgentID

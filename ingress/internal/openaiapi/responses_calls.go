@@ -75,7 +75,7 @@ func (s *ResponseStream) indexFor(itemID string) int {
 }
 
 // open writes the start of a tool call. The item lacks the parts that later events add. The stored
-// item is the complete one, so that the final output has the code and the arguments.
+// item is complete, so that the final output has the code and the arguments.
 func (s *ResponseStream) open(call domain.ToolCall) {
 	call.Status, call.Output = "running", nil
 	item := newToolItem(call, s.runID, s.response.Parley.SessionID)

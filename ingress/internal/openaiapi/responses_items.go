@@ -132,7 +132,7 @@ type mcpItem struct {
 }
 
 // functionItem is a call that the client must make. The id of the item differs from the id of the
-// call. A result must name CallID.
+// call. The client's result for the call must contain CallID.
 type functionItem struct {
 	itemHead
 	CallID    string `json:"call_id"`
@@ -183,8 +183,8 @@ func callOfFunction(itemID string) (callID string, ok bool) {
 }
 
 // runOfItem returns the id of the run for an item id. message reports whether the item is the run's
-// message. issued is false if no item can have this id. It checks only the form of the id; the run
-// may not exist or may belong to another caller.
+// message. issued is false if no item can have this id. runOfItem checks only the form of the id;
+// the run may not exist or may belong to another caller.
 func runOfItem(itemID string) (runID string, message, issued bool) {
 	prefix, rest, _ := strings.Cut(itemID, "_")
 
@@ -246,7 +246,7 @@ func citedFile(c domain.Citation) string {
 
 // newToolItem renders a tool call. If the protocol has a type for this tool, the item has that
 // type. Otherwise it has the type for tools of MCP servers. A call of the client's tool is a
-// functionItem. A call of an unknown status counts as in progress. Invalid input or output of a
+// functionItem. A call with an unknown status counts as in progress. Invalid input or output of a
 // tool leaves the text empty.
 func newToolItem(call domain.ToolCall, runID, sessionID string) Item {
 	if call.Client {

@@ -267,8 +267,9 @@ func (item *InputItem) reference(field string, said []Said, references []Referen
 	return said, append(references, Reference{field, runID})
 }
 
-// callOrResult returns a call of a client's tool, or the result of such a call. The call of a
-// result may be in an earlier response, so Outside is set. After an error the result may be empty.
+// callOrResult returns a call of a client's tool, or the result of such a call. The call to which a
+// result belongs may be in an earlier response, so the result's field Outside is set. After an
+// error the result may be empty.
 func (item *InputItem) callOrResult(at string, wrong Wrong) []Said {
 	switch {
 	case item.CallID == nil:

@@ -19,8 +19,8 @@ import (
 //	response.completed | response.incomplete | response.failed, error | error
 //
 // Items keep the order in which they were sent, also in the final response. The protocol cannot
-// retract text that was sent: see [stream.SentText]. It is used by one goroutine. Errors of write
-// are kept in err, and Append returns them.
+// retract text that was sent: see [stream.SentText]. A ResponseStream is used by one goroutine.
+// Errors of write are kept in err, and Append returns them.
 type ResponseStream struct {
 	runID string
 	// Fields of the request that the response repeats.
@@ -173,7 +173,7 @@ func (s *ResponseStream) part() partRef {
 }
 
 // citation writes a citation, unless an earlier attempt has reported it. Attempts are compared by
-// the number of citations: a repeated attempt reports the same ones in the same order.
+// the number of citations: a repeated attempt reports the same citations in the same order.
 func (s *ResponseStream) citation(data []byte) error {
 	var added struct {
 		Citation domain.Citation `json:"citation"`
@@ -200,7 +200,7 @@ func (s *ResponseStream) annotate(a annotation) {
 }
 
 // requiresAction ends the stream with an error, because the protocol cannot represent a run that
-// waits for a person. The run continues after the decision. The client reads its answer with
+// waits for a person. The run continues after the decision. The client reads the answer with
 // another request.
 func (s *ResponseStream) requiresAction(data []byte) error {
 	run := domain.Run{ID: s.runID}

@@ -120,9 +120,9 @@ const (
 	filesHead   = "\n\n**Files**\n"
 )
 
-// writeSources writes a list of the cited sources in Markdown. Each source is listed once. It
-// writes nothing if there are no citations. Numbers are those of the citations in the text, so a
-// list may have gaps.
+// writeSources writes a list of the cited sources in Markdown. Each source is listed once.
+// writeSources writes nothing if there are no citations. Numbers are those of the citations in the
+// text, so a list may have gaps.
 func writeSources(list *strings.Builder, citations []domain.Citation) {
 	seen := map[string]bool{}
 	for _, c := range citations {
@@ -145,8 +145,8 @@ func writeSources(list *strings.Builder, citations []domain.Citation) {
 	}
 }
 
-// sourceLink returns a link to a cited page in Markdown. Other schemes return the title without a
-// link.
+// sourceLink returns a link to a cited page in Markdown. If the URL is not an HTTP URL, it returns
+// the title without a link.
 func sourceLink(c domain.Citation) string {
 	u, err := url.Parse(c.URL)
 	title := c.Title
@@ -190,9 +190,9 @@ func markdownText(s string) string {
 var appendix = regexp.MustCompile(`(?:\n\n\*\*Sources\*\*\n(?:\n- \[\d+\] [^\n]+)+)?(?:\n\n\*\*Files\*\*\n(?:\n- !?\[[^\n]+\]\([^\n]+\))+)?\s*$`)
 
 // withoutAppendix removes the appendix from an answer that a client sends back as history.
-// Otherwise the appendix would cost tokens, and models would imitate it. It removes nothing if the
-// text after the heading does not have exactly the form of an appendix, because the heading may
-// belong to the answer itself.
+// Otherwise the appendix would cost tokens, and models would imitate it. withoutAppendix removes
+// nothing if the text after the heading does not have exactly the form of an appendix, because the
+// heading may belong to the answer itself.
 func withoutAppendix(text string) string {
 	// The list of sources precedes the list of files, so the heading of the sources is searched
 	// first.

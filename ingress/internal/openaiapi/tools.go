@@ -29,8 +29,8 @@ const typeFunction = "function"
 
 // readTools converts the tools of a request. It returns nil if there are none. within is the path
 // from a tool to the object that describes its function: "" or ".function". The names and schemas
-// are checked later. Return is set, so the run ends with the calls, and the client makes them.
-// Errors are reported to wrong.
+// are checked later. The field Return of the result is set, so the run ends with the calls, and the
+// client makes them. Errors are reported to wrong.
 func readTools(tools *[]FunctionTool, choice *json.RawMessage, within string, wrong Wrong) *domain.ClientTools {
 	if len(value(tools)) == 0 {
 		if name := readChoice(choice, nil, wrong); name != "" && name != domain.ChoiceNone && name != domain.ChoiceAuto {
@@ -60,8 +60,8 @@ func readTools(tools *[]FunctionTool, choice *json.RawMessage, within string, wr
 }
 
 // readChoice returns the client's choice of tools: auto, none, required, the name of a tool, or ""
-// if the request has none. The name must be one of tools. Both APIs' forms of an object are
-// accepted.
+// if the request has none. The name must be one of tools. An object may have the form of either
+// API.
 func readChoice(raw *json.RawMessage, tools []domain.ClientTool, wrong Wrong) string {
 	if raw == nil || string(*raw) == "null" {
 		return ""

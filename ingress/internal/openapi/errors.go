@@ -41,7 +41,7 @@ func schemas() object { return read().root.At("components", "schemas") }
 type Word struct{ Name, Meaning string }
 
 // Words returns the values of a named schema, such as "RunErrorCode". The schema must describe each
-// of its values. It returns nil for a schema that is no enumeration.
+// of its values. The result is nil for a schema that is no enumeration.
 func Words(schema string) []Word {
 	var out []Word
 	for _, value := range schemas().At(schema).Objects("oneOf") {

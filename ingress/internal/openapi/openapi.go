@@ -12,16 +12,15 @@ import (
 //go:embed openapi.yaml
 var source []byte
 
-// parsed contains the parsed document and its JSON text. the YAML as written. It is created once;
-// its contents must not be changed.
+// parsed contains the document, with HEAD operations, in parsed form and as JSON. It is created
+// once; its contents must not be changed.
 type parsed struct {
-	// The JSON document, with HEAD operations.
 	root     object
 	document []byte
 }
 
-// read parses the embedded document at the first call. It panics if the document is invalid, which
-// the tests rule out. Parsing takes several milliseconds.
+// read parses the embedded document at the first call. It panics if the document is invalid; the
+// tests check that it is valid. Parsing takes several milliseconds.
 var read = sync.OnceValue(func() parsed {
 	root, err := yamldoc.Parse(source)
 	if err != nil {
@@ -77,7 +76,7 @@ func addHead(operations object) object {
 }
 
 // Document returns the OpenAPI document as JSON, in source order. Callers must not modify the
-// bytes. It has the HEAD operations.
+// bytes. The document has the HEAD operations.
 func Document() []byte { return read().document }
 
 // Version returns the version of the service, from the document's info. It is the version of the

@@ -241,7 +241,7 @@ func firstExample(response object) any {
 	return nil
 }
 
-// newSchema reads a named schema. Words must exist for each value of an enumeration.
+// newSchema reads a named schema. The schema must describe each value of an enumeration.
 func newSchema(name string, schema object) Schema {
 	out := Schema{Name: name, Anchor: schemaAnchor(name), Description: ParseSpans(schema.Text("description")), Words: Words(name)}
 
@@ -271,7 +271,8 @@ func fields(schema object, within string) []Field {
 }
 
 // resolve returns the target of a reference within the document. An object without a reference is
-// returned unchanged. A missing target is nil; the tests rule it out.
+// returned unchanged. For a missing target, the result is nil; the tests check that every target
+// exists.
 func resolve(root, o object) object {
 	path, isRef := strings.CutPrefix(o.Text("$ref"), "#/")
 	if !isRef {
@@ -280,8 +281,8 @@ func resolve(root, o object) object {
 	return root.At(strings.Split(path, "/")...)
 }
 
-// indented returns a value as indented JSON. The order of its members is kept. It returns "" for a
-// value that has no JSON form.
+// indented returns a value as indented JSON. The order of its members is kept. The result is "" for
+// a value that has no JSON form.
 func indented(value any) string {
 	var out bytes.Buffer
 	raw, err := yamldoc.JSON(value)

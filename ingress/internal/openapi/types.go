@@ -6,12 +6,12 @@ import (
 )
 
 // Type describes the values of a schema in a few words, such as "list of Agent" or "text, 1 to 120
-// characters". The name of a schema is a Span with a link to that schema. It is shown after the
+// characters". The name of a schema is a Span with a link to that schema. A Type is shown after the
 // name of a field.
 type Type []Span
 
-// words maps JSON's types to the names that the documentation pages use. A type that is not listed
-// is not used by the document.
+// words maps JSON's types to the names that the documentation pages use. The document uses no other
+// types.
 var words = map[string]string{
 	"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false",
 	"object": "object", "null": "null", "array": "list",
@@ -92,8 +92,8 @@ func plainType(schema object) Type {
 	return Type{{Text: "anything"}}
 }
 
-// rulesFor describes the limits of a value, such as its length. It begins with a comma, or is "" if
-// there are none.
+// rulesFor describes the limits of a value, such as its length. The result begins with a comma, or
+// is "" if there are no limits.
 func rulesFor(schema object) string {
 	// A pair of limits is one phrase: add combines them.
 	var rules []string

@@ -9,9 +9,9 @@
 // processing. References are replaced with their targets, because not every model provider follows
 // references. Below a certain depth, recursive and oversized schemas accept any value.
 //
-// Convert is the only entry point. It is called by the import of an agent's endpoints, which then
-// applies the stricter rules for endpoints and stores them. The package keeps no state between
-// calls, so calls may be concurrent.
+// Convert is the only entry point. The handler that imports endpoints into an agent calls Convert.
+// The handler then applies the stricter rules for endpoints and stores the endpoints. The package
+// keeps no state between calls, so calls may be concurrent.
 //
 // Two kinds of errors are distinguished. An Invalid means that the request cannot be fulfilled, and
 // nothing is imported. A skip concerns one operation: the operation is reported with the reason,

@@ -68,8 +68,8 @@ func (d *document) endpoint(o operation, b *base) (domain.Endpoint, error) {
 }
 
 // description joins the summary and the description of an operation. It omits the summary if the
-// description begins with it. The result has at most maxDescription characters. It is "" if the
-// operation has neither.
+// description begins with the summary. The result has at most maxDescription characters. It is ""
+// if the operation has neither.
 func description(operation map[string]any) string {
 	summary, text := clean(stringValue(operation, "summary")), clean(stringValue(operation, "description"))
 	switch {
@@ -134,7 +134,8 @@ func (p *pass) arguments(o operation, server string, parameters []parameter) (st
 		body.additional = false // the endpoint would send other properties as query parameters
 	}
 
-	// Copy the schemas after the body's, so that all schemas count against the same bounds.
+	// Copy the parameters' schemas after that of the body, so that all schemas count against the
+	// same bounds.
 	for _, param := range parameters {
 		if body.properties[param.argument], err = p.parameter(param); err != nil {
 			return "", nil, err

@@ -10,7 +10,7 @@ import (
 
 const (
 	// maxDocument is the maximum size of a document, in bytes.
-	maxDocument = 2 << 20 // maximum bytes of a document
+	maxDocument = 2 << 20
 	// maxEndpoints is the maximum number of endpoints of an agent's HTTP tool.
 	maxEndpoints = 32
 	maxWork      = 3_000_000 // maximum number of values that the import of all operations together may visit
@@ -25,13 +25,13 @@ type Options struct {
 	ServerURL string
 }
 
-// Skipped is an operation that could not be converted, and the reason. OperationId of the
-// operation, or its method and path; at most maxLabel characters. Skipped operations do not make
-// the import fail.
+// Skipped is an operation that could not be converted, and the reason. Skipped operations do not
+// make the import fail.
 type Skipped struct {
-	// Sentence for people, with a full stop.
+	// Id of the operation, or its method and path; at most maxLabel characters.
 	Operation string
-	Reason    string
+	// Sentence for people, with a full stop.
+	Reason string
 }
 
 // These constants are the codes of problems. Parley's API uses the same codes. They are repeated
@@ -54,8 +54,8 @@ type Problem struct {
 	Message string // predicate of a sentence whose subject is the field's name
 }
 
-// Invalid is the error for an invalid import request. No operation is imported. It is the only type
-// of error that Convert returns.
+// Invalid is the error for an invalid import request. No operation is imported. Invalid is the only
+// type of error that Convert returns.
 type Invalid struct{ Problems []Problem } //nolint:errname // the name says what is wrong with the request
 
 // Error returns the texts of all problems. It is for logs; clients get the list.
@@ -75,8 +75,8 @@ func invalid(field, code, format string, args ...any) *Invalid {
 
 // Convert converts a document's operations to endpoints, ordered by path. Its error is an *Invalid.
 // The document is parsed once. Operations that cannot be converted are returned with the reason.
-// Both lists are not nil if there is no error. More than maxEndpoints convertible operations are an
-// error, so that the caller chooses.
+// Without an error, neither list is nil. If more than maxEndpoints operations can be converted,
+// Convert returns an error, so that the caller selects some of them.
 func Convert(document []byte, o Options) ([]domain.Endpoint, []Skipped, error) {
 	d, err := open(document)
 	if err != nil {
@@ -104,8 +104,8 @@ func Convert(document []byte, o Options) ([]domain.Endpoint, []Skipped, error) {
 	return d.convert(operations, base)
 }
 
-// skip is the error for an operation that cannot be converted. Its text is the reason. It is a
-// string, so errors of this type can be constants and be compared.
+// skip is the error for an operation that cannot be converted. Its text is the reason. The type
+// skip is a string, so errors of this type can be constants and be compared.
 type skip string
 
 // Error returns the reason.
@@ -127,7 +127,7 @@ func (d *document) convert(operations []operation, base *base) ([]domain.Endpoin
 		case err != nil:
 			return nil, nil, err
 
-		// The limit counts converted operations only, because skipped ones need no room.
+		// The limit counts converted operations only, because skipped operations need no room.
 		case len(endpoints) == maxEndpoints:
 			return nil, nil, invalid("operations", CodeRequired, "selects more than %d operations; select fewer", maxEndpoints)
 		}

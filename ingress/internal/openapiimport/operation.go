@@ -29,8 +29,8 @@ type operation struct {
 	broken error // error that describes why the operation is malformed; nil: it is well-formed
 }
 
-// label returns the text that identifies an operation in messages. It has at most maxLabel
-// characters and none that are invisible.
+// label returns the text that identifies an operation in messages. The text has at most maxLabel
+// characters, none of which is invisible.
 func (o operation) label() string {
 	if o.id != "" {
 		return truncate.Ellipsis(clean(o.id), maxLabel)
@@ -42,8 +42,8 @@ func (o operation) label() string {
 const maxLabel = 200
 
 // operations returns all operations of the document. Their names depend on the whole document and
-// not on the selection. They are sorted by path and, within a path, by verbs. A path item that
-// cannot be read becomes one broken operation with the method "*".
+// not on the selection. The operations are sorted by path and, within a path, by verbs. A path item
+// that cannot be read becomes one broken operation with the method "*".
 func (d *document) operations() []operation {
 	paths, _ := d.root["paths"].(map[string]any)
 	var all []operation
@@ -75,7 +75,7 @@ func (d *document) operations() []operation {
 		}
 	}
 
-	// Names are assigned in this order, so the first of several equal ones gets no suffix.
+	// Names are assigned in this order, so the first of several equal names gets no suffix.
 	taken := map[string]bool{}
 	for i := range all {
 		all[i].name = nameFor(all[i], taken)
@@ -93,9 +93,9 @@ var (
 // maxName is the maximum length of a tool name, in characters.
 const maxName = 64
 
-// nameFor returns a tool name for an operation. No two operations get the same name. It consists of
-// the operationId or, without one, of the method and path, with underscores for other characters.
-// It adds the name to taken. It has at most maxName characters.
+// nameFor returns a tool name for an operation. No two operations get the same name. The name
+// consists of the operationId or, without one, of the method and path, with underscores for other
+// characters. It has at most maxName characters. nameFor adds the name to taken.
 func nameFor(o operation, taken map[string]bool) string {
 	plain := strings.Trim(unfit.ReplaceAllString(o.id, "_"), "_")
 	if plain == "" {

@@ -10,8 +10,8 @@ import (
 	"parley/shared/truncate"
 )
 
-// parameter is a parameter of an operation. Each call of the endpoint sends a value for it. It is
-// created by parameters; name sets argument, and form sets joined.
+// parameter is a parameter of an operation. Each call of the endpoint sends a value for it. A
+// parameter is created by parameters; name sets argument, and form sets joined.
 type parameter struct {
 	in string // where the parameter is sent: path or query
 	// name in the document, which is sent in the query.
@@ -88,7 +88,7 @@ func (d *document) parameters(o operation) ([]parameter, error) {
 
 // parameter reads a parameter. If a call cannot provide values for an optional parameter, the field
 // in of the result is empty, and the caller omits the parameter. If such a parameter is required,
-// the error is a skip. p.joined is set for a list that is sent as one text.
+// the error is a skip. The result's field joined is set for a list that is sent as one text.
 func (d *document) parameter(object map[string]any) (parameter, error) {
 	p := parameter{in: stringValue(object, "in"), name: stringValue(object, "name"), description: stringValue(object, "description")}
 	p.required = object["required"] == true || p.in == "path"
@@ -121,15 +121,15 @@ func (d *document) parameter(object map[string]any) (parameter, error) {
 		return p, skip("The parameter " + truncate.Ellipsis(clean(p.name), 64) + " " + reason + ".")
 	}
 
-	// The text differs from path and query, so the parameter is never selected.
+	// This value is neither path nor query, so the parameter is never selected.
 	p.in = "left out, in " + p.in
 	return p, nil
 }
 
 // form determines how the values of a parameter are serialized. If they cannot be serialized, it
-// returns the reason. It sets p.joined for lists that are sent as one text, and gives p the schema
-// string if it has none. The defaults are those of OpenAPI: simple in paths, and form, with
-// explode, in queries.
+// returns the reason. The method form sets p.joined for lists that are sent as one text, and gives
+// p the schema string if it has none. The defaults are those of OpenAPI: simple in paths, and form,
+// with explode, in queries.
 func (d *document) form(object map[string]any, p *parameter) (reason string) {
 	if p.schema == nil {
 		p.schema = map[string]any{"type": "string"}
@@ -237,9 +237,9 @@ func (p *pass) choices(schema any) string {
 // unfitArgument matches characters that argument names may not contain.
 var unfitArgument = regexp.MustCompile(`[^A-Za-z0-9_.-]+`)
 
-// name gives each parameter a unique argument name. The properties of the body keep their names. It
-// changes the parameters in place. If the plain name is taken, the argument is called after the
-// location too, as in query_id. The error is a skip if neither name can be used.
+// name gives each parameter a unique argument name. The properties of the body keep their names.
+// The function name changes the parameters in place. If the plain name is taken, the argument's
+// name also contains the location, as in query_id. The error is a skip if neither name can be used.
 func name(parameters []parameter, body shape) error {
 	taken := map[string]bool{}
 	for property := range body.properties {

@@ -72,14 +72,15 @@ func open(raw []byte) (*document, error) {
 }
 
 // parse parses JSON or YAML. The result has the types that encoding/json would return. A text that
-// begins with a brace is JSON; other texts are YAML. The value is within maxDepth and maxValues.
-// Those errors are of type *Invalid; other errors describe the syntax.
+// begins with a brace is JSON; other texts are YAML. The value is within maxDepth and maxValues. If
+// the value exceeds these limits, the error is of type *Invalid; other errors describe the syntax.
 func parse(raw []byte) (value any, err error) {
 	if !utf8.Valid(raw) {
 		return nil, errors.New("it is not UTF-8")
 	}
 
-	// Encoding/json needs less memory than the YAML library, and its errors fit JSON better.
+	// The package encoding/json needs less memory than the YAML library, and its errors fit JSON
+	// better.
 	if strings.HasPrefix(strings.TrimLeft(string(raw[:min(len(raw), 1024)]), " \t\r\n"), "{") {
 		if err := json.Unmarshal(raw, &value); err != nil {
 			return nil, fmt.Errorf("reading JSON: %w", err)
@@ -108,8 +109,8 @@ func parse(raw []byte) (value any, err error) {
 }
 
 // nodes estimates the number of values in a YAML text. The estimate may be much too high, but is
-// never much too low. It needs no parsing: each value of a YAML text needs one of these signs,
-// apart from the first one.
+// never much too low. It needs no parsing: each value of a YAML text except the first needs one of
+// these signs.
 func nodes(raw []byte) int {
 	n := 0
 	for _, sign := range []string{",", "\n", ": ", "- ", "[", "{"} {
@@ -125,8 +126,8 @@ var (
 )
 
 // reader converts YAML nodes to JSON values. It copies the targets of aliases, so it limits the
-// total number of values. Left is the number of values that may still follow. For JSON it only
-// counts the values. A reader is used for one document.
+// total number of values. The field left is the number of values that may still follow. For JSON,
+// the reader only counts the values. A reader is used for one document.
 type reader struct{ left int }
 
 // take counts a value toward the limit. It returns an error if the value is nested too deeply or if

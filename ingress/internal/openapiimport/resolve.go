@@ -83,7 +83,7 @@ func (d *document) lookup(ref string) (any, error) {
 var errWork = invalid("document", CodeTooLong, "has too many references to be imported together; select fewer operations")
 
 // stringValue returns a text member of an object, or "" if the member is missing or has another
-// type. Invalid documents are thus treated like incomplete ones.
+// type. Invalid documents are thus treated like incomplete documents.
 func stringValue(object map[string]any, key string) string {
 	text, _ := object[key].(string)
 	return text

@@ -282,7 +282,7 @@ func (d *document) readOnly(schema any) bool {
 
 // dialect converts the keywords of OpenAPI 3.0 that have a different meaning in JSON Schema. In
 // 3.0, exclusiveMinimum and exclusiveMaximum are flags for the limits, and nullable is a keyword.
-// It modifies the schema out, and returns out or a schema that contains out.
+// dialect modifies the schema out, and returns out or a schema that contains out.
 func (p *pass) dialect(object, out map[string]any) any {
 	if !p.d.legacy {
 		return out

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// base is the server URL in the import request. Its field at is nil if the request contains no
-// server URL. A nil *base stands for a request without a server URL.
+// base is the server URL in the import request. A nil *base stands for a request without a server
+// URL.
 type base struct{ at *url.URL }
 
 // maxURL is the maximum length of the server's URL, in bytes.
@@ -31,13 +31,14 @@ func baseFor(text string) (*base, error) {
 }
 
 // errNoServer is the error for a document whose server URL is relative. The caller must provide a
-// server URL, because a relative one cannot be called. It ends the whole import, since all
+// server URL, because a relative URL cannot be called. The error ends the whole import, since all
 // operations usually have the same server.
 var errNoServer = invalid("serverUrl", CodeRequired, "is required, because the document names no host")
 
 // server returns the URL to which an operation's path is appended. It has no slash at its end. A
-// server URL in the request replaces an absolute one of the document, and resolves a relative one.
-// The error is a skip for a URL that cannot be called over HTTP.
+// server URL in the request replaces an absolute URL of the document. If the document's URL is
+// relative, it is resolved against the URL in the request. The error is a skip for a URL that
+// cannot be called over HTTP.
 func (d *document) server(o operation, b *base) (string, error) {
 	u, err := d.ownServer(o)
 	switch {

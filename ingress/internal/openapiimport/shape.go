@@ -81,7 +81,8 @@ func takesObject(kind any) bool {
 // join adds a schema to a shape, including the schemas in its allOf, anyOf and oneOf. The schema's
 // own properties come first. If a property occurs several times, its value must match all schemas.
 func (p *pass) join(object map[string]any, into *shape) error {
-	// Keywords also drops read-only properties, from the properties and from the required ones.
+	// The method keywords also drops read-only properties, including those in the list of required
+	// properties.
 	copied, err := p.keywords(bare(object), 0)
 	if err != nil {
 		return err
@@ -153,7 +154,7 @@ func (p *pass) alternatives(list []any, into *shape) error {
 		}
 		union.take(inner, "anyOf")
 
-		// The first alternative provides the start of the intersection.
+		// The intersection begins with the required properties of the first alternative.
 		if common == nil {
 			common = inner.required
 			continue

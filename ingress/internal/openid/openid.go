@@ -30,7 +30,7 @@ type Settings struct {
 	RedirectURL  string // URL to which the provider redirects the browser
 }
 
-// Provider is an OpenID provider. It is safe for concurrent use. A process has one.
+// Provider is an OpenID provider. It is safe for concurrent use. A process uses a single provider.
 type Provider struct {
 	settings Settings
 	client   *http.Client

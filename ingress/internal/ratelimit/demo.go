@@ -17,9 +17,9 @@ const (
 	stripes   = 256             // number of locks among which clients are distributed
 )
 
-// demoTier counts requests in the database and caches refusals. A refusal is valid until the
-// client's oldest counted request is older than the window. It is safe for concurrent use. An entry
-// of the cache saves a query for each request of a client that does not wait.
+// demoTier counts requests in the database and caches refusals. Requests of a refused client
+// therefore need no query. A refusal is valid until the client's oldest counted request is older
+// than the window. demoTier is safe for concurrent use.
 type demoTier struct {
 	counter Counter
 	limit   int

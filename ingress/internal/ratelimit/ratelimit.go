@@ -89,7 +89,7 @@ func over(c Counter, s Settings, now func() time.Time) *Limits {
 }
 
 // Check counts one request of the caller. For a widget visitor it counts only the run, because
-// [Limits.Visitor] has already counted the request. It returns an error if the request cannot be
+// [Limits.Visitor] has already counted the request. Check returns an error if the request cannot be
 // counted. A refusal is no error: the decision then has Allowed false.
 func (l *Limits) Check(ctx context.Context, caller domain.Caller) (Decision, error) {
 	switch {

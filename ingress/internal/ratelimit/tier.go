@@ -104,7 +104,7 @@ func (t *tier) take(ctx context.Context, key string) (Decision, error) {
 }
 
 // lease fetches tokens for b from the database. It continues if the request that calls it is
-// canceled, because other requests may wait for the tokens. The caller must hold b.mu. It closes
+// canceled, because other requests may wait for the tokens. The caller must hold b.mu. lease closes
 // b.leasing when it is done, also after an error.
 func (t *tier) lease(ctx context.Context, key string, b *bucket) {
 	over := make(chan struct{})

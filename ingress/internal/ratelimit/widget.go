@@ -52,7 +52,7 @@ func (w *widgets) run(ctx context.Context, v domain.Visitor) (Decision, error) {
 
 // take counts a request in each turn until one refuses it, and returns the tightest decision. It
 // refunds nothing, so a refused request uses up the limits that it has passed. The order of the
-// turns matters. The error is that of the first turn that cannot be counted.
+// turns matters. If a turn cannot be counted, take returns the error of the first such turn.
 func take(ctx context.Context, turns []turn) (least Decision, err error) {
 	for i, t := range turns {
 		d, err := t.tier.take(ctx, t.key)

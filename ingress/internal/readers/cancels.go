@@ -5,8 +5,8 @@ import "sync"
 const maxCancels = 16 // maximum number of simultaneous cancellations
 
 // cancels performs cancellations, up to maxCancels at a time. The organizations take turns, so that
-// an organization with many cancellations does not delay the others. It is safe for concurrent use.
-// It uses a goroutine only while there are runs to cancel.
+// an organization with many cancellations does not delay the others. cancels is safe for concurrent
+// use. It uses a goroutine only while there are runs to cancel.
 type cancels struct {
 	// Cancels one run; called without the lock.
 	cancel func(*leftRun)

@@ -9,10 +9,10 @@ const (
 )
 
 // memory remembers values by key for rememberFor. When it is full, it forgets the values of the
-// organization with the most values, so that no organization can displace the values of others. It
-// is not safe for concurrent use. The zero value is empty.
+// organization with the most values, so that no organization can displace the values of others. A
+// memory is not safe for concurrent use. The zero value is empty.
 type memory[V any] struct {
-	// values by key; the newest of a key is last.
+	// Values by key; the newest value of a key is last.
 	values map[string][]remembered[V]
 	sizes  map[string]int // number of values by organization
 	// Number of all values.
@@ -52,8 +52,8 @@ func (m *memory[V]) add(org, key string, value V) {
 	m.size++
 }
 
-// largest returns the organization with the largest number in sizes. All numbers are positive. It
-// returns "" and 0 for an empty map.
+// largest returns the organization with the largest number in sizes. All numbers are positive. For
+// an empty map, the results are "" and 0.
 func largest(sizes map[string]int) (org string, size int) {
 	for other, n := range sizes {
 		if n > size {
@@ -131,7 +131,7 @@ func (n waiter) on(runID string) bool {
 }
 
 // attempt is the run of an earlier attempt whose client has left. A retry of the request finds the
-// run by it.
+// run with this data.
 type attempt struct {
 	// Organization of the run.
 	OrganizationID string `json:"org"`

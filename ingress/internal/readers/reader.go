@@ -14,8 +14,8 @@ import (
 // Grace is the time for which a run continues without a reader, because its client may reconnect.
 const Grace = 5 * time.Second
 
-// Rules determine what happens to a run when its client leaves. Grace 0 means that the run is
-// cancelled when no other client reads it.
+// Rules determine what happens to a run when its client leaves. If Grace is 0, the run is cancelled
+// immediately, unless another client reads it.
 type Rules struct {
 	Keep    bool          // whether the run continues even without a reader
 	Shows   bool          // whether the client shows the text of the events, so that the text belongs in the session's history
@@ -24,8 +24,8 @@ type Rules struct {
 	Call    string        // unique name of the request in its protocol, for CancelCall; empty: none
 }
 
-// Attempt identifies one attempt of a request that its client repeats if no response arrives.
-// Requests of different callers never have the same Request.
+// Attempt identifies one attempt of a request that its client repeats if no response arrives. The
+// field Request is never the same for requests of different callers.
 type Attempt struct {
 	Request string // identifies credential and body; empty: the client does not announce retries
 	Number  int    // number of the attempt; 0 for the first
@@ -40,7 +40,7 @@ type Run struct {
 	Session string
 }
 
-// RunFor returns the Run of a stored run. The session is known by its key in the store.
+// RunFor returns the Run of a stored run. The session is identified by its key in the store.
 func RunFor(stored *rundb.StoredRun) Run {
 	return Run{
 		OrganizationID: stored.OrganizationID, ID: stored.Run.ID,
@@ -48,8 +48,8 @@ func RunFor(stored *rundb.StoredRun) Run {
 	}
 }
 
-// SessionFor returns the name of a session in a Watch. key identifies the session in the store. It
-// need not be valid UTF-8.
+// SessionFor returns the name of a session in a Watch. key identifies the session in the store. The
+// name may be invalid UTF-8.
 func SessionFor(key []byte) string { return string(key) }
 
 // Events is a source from which a Reader gets the events of a run. It is implemented by
@@ -58,8 +58,8 @@ type Events interface {
 	Next(ctx context.Context, until time.Time) ([]domain.Event, error)
 }
 
-// Reader is one request that waits for a run or reads its events. The caller must call End when
-// the response has ended. Only one goroutine may use a Reader. It is created by Begin or Resume.
+// Reader is one request that waits for a run or reads its events. The caller must call End when the
+// response has ended. Only one goroutine may use a Reader. A Reader is created by Begin or Resume.
 type Reader struct {
 	// The Watch that created it.
 	watch *Watch
@@ -97,7 +97,8 @@ func (w *Watch) Begin(stored *rundb.StoredRun, rules Rules) *Reader {
 
 // Resume begins a reading of a run that belongs to an earlier request. If the client leaves, the
 // rules of the earlier request apply. Text that this reader shows is treated like text that the
-// earlier request has shown. It does not end the watch by itself; the watch asks who reads the run.
+// earlier request has shown. Resume does not end a watch of the run; the ingress that watches the
+// run asks which runs are read.
 func (w *Watch) Resume(stored *rundb.StoredRun) *Reader {
 	return &Reader{watch: w, run: RunFor(stored), rules: Rules{Keep: true, Shows: true}, ended: stored.Ended(), resumed: true}
 }
@@ -111,7 +112,7 @@ func (r *Reader) Follow(events Events) *Reader {
 // Next returns the next events. Their text counts as shown at the next call of Next, because they
 // have been sent by then. The shown text of a cancelled run is stored before the client learns of
 // the cancellation. Otherwise the client's next message could start before the text is in the
-// history. It implements Events. The error is that of the source.
+// history. Next implements Events. It returns errors of the source.
 func (r *Reader) Next(ctx context.Context, until time.Time) ([]domain.Event, error) {
 	r.sent()
 	if r.cancelled {
@@ -152,7 +153,7 @@ func (r *Reader) delta(data []byte) {
 }
 
 // sent adds the text of the last returned events to the shown text. The events of the previous call
-// were sent, since the caller asks for the next ones.
+// were sent, since the caller asks for the next events.
 func (r *Reader) sent() {
 	for _, text := range r.unsent {
 		r.shown.Delta(text)
@@ -161,8 +162,8 @@ func (r *Reader) sent() {
 }
 
 // End ends the reading. ctx is the context of the request, which net/http cancels when the client
-// leaves. If the client has left and the run has not finished, the run is watched. It must be
-// called once, after the events' source was closed.
+// leaves. If the client has left and the run has not finished, the run is watched. End must be
+// called once, after the source of the events was closed.
 func (r *Reader) End(ctx context.Context) {
 	if r.rules.Call != "" {
 		r.watch.removeCall(r)
@@ -178,7 +179,7 @@ func (r *Reader) End(ctx context.Context) {
 	case left && !r.rules.Keep:
 		r.watch.leave(r)
 	case left && r.resumed && !r.ended:
-		// The ingress that watches the run may be another one, so send it the text.
+		// Another ingress may watch the run, so send the text to all ingresses.
 		text := r.shown.Text()
 		r.watch.showed(r.run.ID, text)
 		if len(text) <= maxShownSent {

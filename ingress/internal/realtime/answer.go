@@ -91,7 +91,7 @@ func (c *Conversation) Run(now time.Time, name string, event domain.Event) Effec
 
 // takeRunEvent applies an event of the run to the run's answer. It ignores types without a
 // counterpart in the protocol. It returns an error if the data of the event is malformed. now is
-// the time of the event. It may end the response.
+// the time of the event. takeRunEvent may end the response.
 func takeRunEvent(c *Conversation, e *effects, now time.Time, a *answer, event domain.Event) error {
 	switch event.Type {
 	case domain.EventRunRestarted:
@@ -232,8 +232,8 @@ func (c *Conversation) complete(e *effects, now time.Time, a *answer, fresh stri
 }
 
 // said ends a response after its text was sent. The text has also been spoken, unless speech
-// synthesis failed. A run that waits for a person gives the response the status incomplete, and an
-// error that names the run.
+// synthesis failed. If the run waits for a person, the response gets the status incomplete, and the
+// client gets an error that names the run.
 func (c *Conversation) said(e *effects, now time.Time, a *answer) {
 	if !a.text {
 		c.transcript(e, a, len(a.spoken.text))
@@ -248,7 +248,8 @@ func (c *Conversation) said(e *effects, now time.Time, a *answer) {
 }
 
 // transcript sends the part of an answer's transcript that was not sent before. end is the byte
-// offset at which the part ends. It sends nothing if all text up to end was sent.
+// offset at which the part ends. The method transcript sends nothing if all text up to end was
+// sent.
 func (c *Conversation) transcript(e *effects, a *answer, end int) {
 	if fresh := a.spoken.emit(end); fresh != "" {
 		c.emit(e, "response.output_audio_transcript.delta", deltaEvent{a.partRef(), fresh})

@@ -65,8 +65,8 @@ func named(eventID []byte) *string {
 
 // quickAppend returns the base64 audio of an append event in its usual form: an object with only a
 // type, audio and an optional id, and without escapes in its strings. It is faster than a general
-// decoder, which would read each byte three times. ok is false if the event has another form. It
-// does not check the base64. The results are parts of raw.
+// decoder, which would read each byte three times. ok is false if the event has another form.
+// quickAppend does not check the base64. The results are parts of raw.
 func quickAppend(raw []byte) (eventID, encoded []byte, ok bool) {
 	rest := spaces(raw)
 	var found quickMembers

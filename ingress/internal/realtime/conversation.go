@@ -7,7 +7,8 @@ import (
 )
 
 // Conversation is the state of a voice connection. Only one goroutine may use it. [New] creates it
-// for each connection. It holds no resources, so it needs no end. All times come from the caller.
+// for each connection. A Conversation holds no resources, so it need not be closed. All times come
+// from the caller.
 type Conversation struct {
 	eventMaker
 

@@ -76,10 +76,10 @@ type Ended struct {
 }
 
 // Close ends the connection after the Events of the same Effects are sent.
-// status code of the WebSocket protocol.
 type Close struct {
+	// Status code of the WebSocket protocol.
+	Code int
 	// Text for the client.
-	Code   int
 	Reason string
 }
 

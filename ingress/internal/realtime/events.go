@@ -66,7 +66,8 @@ type truncatedEvent struct {
 	EndMS        int64  `json:"audio_end_ms"`
 }
 
-// transcriptEvent contains the transcript of an item. It is empty if the audio has no words.
+// transcriptEvent contains the transcript of an item. The transcript is empty if the audio has no
+// words.
 type transcriptEvent struct {
 	ItemID       string        `json:"item_id"`
 	ContentIndex int           `json:"content_index"`
@@ -142,7 +143,8 @@ func (t eventMaker) emit(e *effects, kind string, says any) {
 }
 
 // event returns the JSON of an event. The JSON form of says must be an object, whose members follow
-// the event's type and id. It panics if says cannot be encoded, which is an error in this package.
+// the event's type and id. The method event panics if says cannot be encoded, which is an error in
+// this package.
 func (t eventMaker) event(kind string, says any) []byte {
 	head, err := json.Marshal(eventHead{kind, t.newID("event")})
 	if err != nil {

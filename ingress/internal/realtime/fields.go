@@ -30,8 +30,8 @@ func (f *faults) add(field, code, message string, args ...any) {
 }
 
 // object reads a JSON object member by member. An invalid member is added to the faults with its
-// path. Unknown members are ignored, because later versions of the protocol may add members. It is
-// used for one event. Null counts as missing, unless a caller asks for null.
+// path. Unknown members are ignored, because later versions of the protocol may add members. An
+// object is used for one event. Null counts as missing, unless a caller asks for null.
 type object struct {
 	path    string // path of the object; empty for the event itself
 	members map[string]json.RawMessage
@@ -94,8 +94,8 @@ func (o object) object(name string) (object, bool) {
 }
 
 // text reads a string member into *it. It adds a fault if the string has more than limit
-// characters. If the member is missing, *it does not change. It returns true only if it has set
-// *it. The limit counts characters. U+0000 is a fault, because PostgreSQL cannot store it.
+// characters. If the member is missing, *it does not change. The method text returns true only if
+// it has set *it. U+0000 is a fault, because PostgreSQL cannot store it.
 func (o object) text(name string, it *string, limit int) bool {
 	if !o.has(name) {
 		return false

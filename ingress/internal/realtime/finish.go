@@ -11,7 +11,7 @@ import (
 )
 
 // Cut ends an answer whose event stream was lost although its run continues. The client gets the
-// status failed and can read the answer with GET /api/runs. It has no effect if the run was not
+// status failed and can read the answer with GET /api/runs. Cut has no effect if the run was not
 // accepted or if the text is already complete.
 func (c *Conversation) Cut(now time.Time, name string) Effects {
 	var e effects
@@ -63,8 +63,8 @@ func (c *Conversation) stop(e *effects, a *answer) {
 }
 
 // finish ends the response in progress, and begins the next response if one is due. Every response
-// that has begun ends here. The answer stays available as the previous one, because its audio may
-// still be playing.
+// that has begun ends here. The answer stays available as the previous answer, because its audio
+// may still be playing.
 func (c *Conversation) finish(e *effects, now time.Time, s status) {
 	a := c.now
 	c.active = now

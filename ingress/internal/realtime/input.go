@@ -33,8 +33,8 @@ var (
 )
 
 // input contains the audio received from the client. Samples are numbered from the first sample of
-// the connection. A sample is kept as long as a replacement worker might need it. Its size is
-// limited by maxKept.
+// the connection. A sample is kept as long as a replacement worker might need it. maxKept limits
+// the number of kept samples.
 type input struct {
 	// Kept samples in order; there are no gaps between blocks.
 	blocks []block
@@ -92,8 +92,8 @@ func (in *input) buffered(listening bool) int64 {
 	}
 }
 
-// firstKept returns the number of the first sample that must stay in memory. These are the
-// uncommitted samples and those of pending utterances.
+// firstKept returns the number of the first sample that must stay in memory. The uncommitted
+// samples and those of pending utterances must stay.
 func (in *input) firstKept(listening bool) int64 {
 	low := in.buffered(listening)
 	for _, w := range in.waits {
@@ -136,8 +136,8 @@ func (in *input) decode(encoded []byte, listening bool) ([]byte, error) {
 }
 
 // room returns free space for the given number of bytes at the end of the input. If the last block
-// has too little space, it adds a block. The space is at least as large as requested. It becomes
-// part of the input only with wrote.
+// has too little space, it adds a block. The space is at least as large as requested. The space
+// becomes part of the input only when wrote is called.
 func (in *input) room(bytes int) []byte {
 	if n := len(in.blocks); n > 0 {
 		last := &in.blocks[n-1]
@@ -196,8 +196,8 @@ func (in *input) rest(listening bool) int64 { return in.end - in.buffered(listen
 
 // insert adds the audio of items that the client has created to the input. After the items, it
 // repeats the uncommitted samples, so that the items can be committed without the user's current
-// speech. It returns the position of each item's audio, and the frames to send to the worker. The
-// caller has checked that there is memory for the samples.
+// speech. insert returns the position of each item's audio, and the frames to send to the worker.
+// The caller has checked that there is memory for the samples.
 func (in *input) insert(items []heldAudio, listening bool) (inserted []span, out []contract.VoiceAudio) {
 	low, end := in.buffered(listening), in.end
 	rest := in.frames(low, end)
@@ -225,8 +225,9 @@ func (in *input) insert(items []heldAudio, listening bool) (inserted []span, out
 // negative.
 func (in *input) ms(sample int64) int64 { return max(0, sample-in.shift) / perMS }
 
-// remove removes the first pending utterance for which the function is returns true. It returns
-// false if there is no such utterance. The samples of the utterance may then be dropped by prune.
+// remove removes and returns the first pending utterance that the given function selects. It
+// returns false if there is no such utterance. The samples of the utterance may then be dropped by
+// prune.
 func (in *input) remove(is func(span) bool) (span, bool) {
 	at := slices.IndexFunc(in.waits, is)
 	if at < 0 {

@@ -123,8 +123,8 @@ func insertionIndex(c *Conversation, o object) int {
 
 // release sends the audio of held items to the worker, once the user is silent and the worker has
 // processed nearly all input. After that, it sends the samples again that the worker may still
-// need. Each item then waits for its transcript like an utterance. It does nothing if no audio is
-// held, so callers may call it after every change.
+// need. Each item then waits for its transcript like an utterance. release does nothing if no audio
+// is held, so callers may call it after every change.
 func (c *Conversation) release(e *effects) {
 	if len(c.heldAudio) == 0 || c.input.speech != nil || c.session.listening() && c.input.rest(true) > maxAgainListening {
 		return

@@ -24,8 +24,8 @@ func (c *Conversation) interrupt(e *effects, now time.Time, reason string) {
 }
 
 // cancel ends the response in progress as cancelled, and stores the part that was played. It also
-// cancels the run, unless the run has finished. heard is the part that was played; nil: all of it.
-// The queued audio is dropped. The item keeps only the text that was played.
+// cancels the run, unless the run has finished. heard is the part that was played; nil: the whole
+// answer. The queued audio is dropped. The item keeps only the text that was played.
 func (c *Conversation) cancel(e *effects, now time.Time, reason string, heard *domain.Playback) {
 	a := c.now
 	c.stop(e, a)
@@ -97,7 +97,7 @@ func (a *answer) heard(now time.Time) *domain.Playback {
 }
 
 // truncateItem truncates an answer's item to the part that, according to the client, was played.
-// Clients that know their playback position correct the estimate with it.
+// Clients that know their playback position correct the estimate with this event.
 func truncateItem(c *Conversation, e *effects, now time.Time, r *request) {
 	var itemID string
 	part, ms := 0, 0

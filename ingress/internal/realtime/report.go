@@ -48,8 +48,8 @@ func reportAlive(c *Conversation, r contract.VoiceReport) {
 
 // speechStarted handles the beginning of speech. It ignores speech that was already committed. It
 // also ignores speech in progress that a new worker has detected again. If the session allows it,
-// speech interrupts the response in progress and stops the audio of the previous one. The client
-// gets speech_started.
+// speech interrupts the response in progress and stops the audio of the previous response. The
+// client gets speech_started.
 func speechStarted(c *Conversation, e *effects, now time.Time, r contract.VoiceReport) {
 	in := &c.input
 	switch _, known := c.items.find(r.Item); {
@@ -76,7 +76,7 @@ func speechStarted(c *Conversation, e *effects, now time.Time, r contract.VoiceR
 }
 
 // speechStopped handles the end of speech, and creates an item from the speech. The item waits for
-// its transcript. If the session requests responses to turns, one follows after the transcript.
+// its transcript. If the session requests responses to turns, a response follows the transcript.
 func speechStopped(c *Conversation, e *effects, now time.Time, r contract.VoiceReport) {
 	in := &c.input
 	if in.speech == nil || in.speech.line != r.Item {
@@ -164,8 +164,8 @@ func (c *Conversation) saying(name string) *answer {
 }
 
 // Audio handles speech from the worker. It sends the audio to the client, and before it the
-// transcript of the audio. Audio of an answer that is not being spoken is dropped. Start and End
-// are offsets in the text of the answer, in bytes.
+// transcript of the audio. Audio of an answer that is not being spoken is dropped. The fields Start
+// and End of audio are offsets in the text of the answer, in bytes.
 func (c *Conversation) Audio(now time.Time, audio contract.VoiceAudio) Effects {
 	var e effects
 	a := c.saying(audio.Answer)

@@ -9,8 +9,8 @@ import (
 )
 
 // createResponse handles a request for a response. The response begins when all transcripts have
-// arrived. Only one response can be in progress or requested; another request is the error
-// codeActive. If there is nothing to answer, the client gets the error codeNothing.
+// arrived. Only one response can be in progress or requested; for another request, the client gets
+// the error codeActive. If there is nothing to answer, the client gets the error codeNothing.
 func createResponse(c *Conversation, e *effects, now time.Time, r *request) {
 	asked := &ask{eventID: r.id, text: c.session.text}
 	if o, ok := r.object.object("response"); ok {
@@ -64,9 +64,9 @@ func readAsk(c *Conversation, o object, asked *ask) {
 	}
 }
 
-// cancelResponse cancels the response in progress. Without an id, it cancels the response in
-// progress or the one that was requested. The client then gets response.done with the status
-// cancelled.
+// cancelResponse cancels the response in progress. If the event names no response, cancelResponse
+// can also cancel a requested response that has not begun. The client then gets response.done with
+// the status cancelled.
 func cancelResponse(c *Conversation, e *effects, now time.Time, r *request) {
 	var name string
 	r.object.text("response_id", &name, maxName)

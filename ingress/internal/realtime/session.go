@@ -45,7 +45,7 @@ type session struct {
 // detection contains the client's settings for turn detection. It is replaced, not modified, so
 // sessions may share it.
 type detection struct {
-	// ServerVAD or semanticVAD.
+	// Either serverVAD or semanticVAD.
 	kind      string
 	threshold float64 // sensitivity for server_vad, from 0 to 1
 	// Audio before the detected speech that belongs to it.
@@ -251,7 +251,7 @@ func checkFormat(o object) {
 }
 
 // voice reads the setting of a voice, which is the voice's id or an object that contains it.
-// Whether the voice exists is known only to the worker, which reports an unknown one later.
+// Whether the voice exists is known only to the worker, which reports an unknown voice later.
 func voice(o object, it *string) {
 	if kind(o.members["voice"]) == '{' {
 		if named, ok := o.object("voice"); ok {

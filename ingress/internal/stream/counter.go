@@ -2,16 +2,16 @@ package stream
 
 import "sync"
 
-// Counter counts open streams by name. Its zero value is ready for use. It is safe for concurrent
-// use. It counts the streams of this process only.
+// Counter counts open streams by name. Its zero value is ready for use. A Counter is safe for
+// concurrent use. It counts the streams of this process only.
 type Counter struct {
 	mu    sync.Mutex
 	taken map[string]int
 }
 
 // Limit is a name and the maximum number of streams that may be open under it.
-// name that is unique among all kinds of limits, such as "organization:org_1".
 type Limit struct {
+	// Name that is unique among all kinds of limits, such as "organization:org_1".
 	Name string
 	Max  int
 }

@@ -15,7 +15,7 @@
 //
 // An open reader costs its buffer and one timer. Readers of one run share a subscription, all
 // subscriptions share a channel, and reads of many readers share a statement. Package ingress
-// creates the one Hub of a process. Package dispatch and the HTTP handlers open readers. The package
-// writes nothing to the database. Packages uistream, openaiapi and realtime translate the events to
-// other protocols with the help of [SentText].
+// creates the only Hub of a process. Package dispatch and the HTTP handlers open readers. The
+// package writes nothing to the database. Packages uistream, openaiapi and realtime translate the
+// events to other protocols with the help of [SentText].
 package stream

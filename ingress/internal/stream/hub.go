@@ -49,7 +49,7 @@ type Bus interface {
 }
 
 // Hub delivers the events of runs to their readers. It is safe for concurrent use while Run runs. A
-// process has one.
+// process uses a single hub.
 type Hub struct {
 	logs    Logs
 	bus     Bus
@@ -78,7 +78,7 @@ func (h *Hub) Run(ctx context.Context) error {
 }
 
 // Drain ends all readers except those for which Outlast was called. Readers that are opened later
-// end as well. It may be called several times.
+// end as well. Drain may be called several times.
 func (h *Hub) Drain() {
 	h.drained.Store(true)
 	h.mu.Lock()
@@ -137,8 +137,8 @@ func (h *Hub) Open(ctx context.Context, org, runID string, last domain.EventID, 
 	return r, nil
 }
 
-// receive handles a message from the bus. Only one goroutine calls it. It must not block, because
-// the messages of all runs pass through it. The readers share the bytes of the message.
+// receive handles a message from the bus. Only one goroutine calls it. receive must not block,
+// because the messages of all runs pass through it. The readers share the bytes of the message.
 func (h *Hub) receive(m bus.RunMessage) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

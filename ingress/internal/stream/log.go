@@ -10,7 +10,7 @@ import (
 
 // eventsFor returns the stored part of a run's log. It consists of events derived from the run's
 // row and of the chunks of the last attempt that has chunks. The same row and chunks always produce
-// the same events. The error is that of data that cannot be decoded.
+// the same events. eventsFor returns an error if stored data cannot be decoded.
 func eventsFor(log *executiondb.EventLog) ([]domain.Event, error) {
 	run := &log.Run.Run
 

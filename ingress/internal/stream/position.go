@@ -10,7 +10,7 @@ import (
 type position struct{ last domain.EventID }
 
 // logged takes the events of a stored log. It returns the events that are new to the reader. The
-// position moves to the last of them.
+// position moves to the last event returned.
 func (p *position) logged(events []domain.Event) []domain.Event {
 	events = p.fresh(events)
 	if n := len(events); n > 0 {

@@ -47,7 +47,7 @@ type Reader struct {
 	gap     bool          // whether events before the received messages are missing
 	wait    time.Duration // pause until the next read, during a gap or after a failure
 	lookAt  time.Time     // when to read the log if no event arrives
-	// Timer of sleep; nil before the first wait.
+	// Timer of the method sleep; nil before the first wait.
 	timer *time.Timer
 	lasts bool // whether the reader continues although the hub drains
 
@@ -164,7 +164,7 @@ func (r *Reader) Outlast() { r.lasts = true }
 // Next returns the events that it has not returned before. If there are none, it waits for events
 // until the given time, and then returns none. After the last event it returns io.EOF. If the log
 // ends before its run, Next returns the coded error with the reason. The events are valid until the
-// next call. The error is that of ctx if ctx ends, and ErrDrained if the hub drains.
+// next call. If ctx ends, Next returns the error of ctx. If the hub drains, it returns ErrDrained.
 func (r *Reader) Next(ctx context.Context, until time.Time) ([]domain.Event, error) {
 	if events := r.ready; len(events) > 0 {
 		r.ready = nil
@@ -326,8 +326,8 @@ func (r *Reader) gone(ctx context.Context) error {
 }
 
 // sleep waits for a message, for the next read of the log, or for the given time. Thousands of
-// goroutines wait in this function, so their stacks must be small here. It returns nil when there
-// is something to do, and also when the time is over.
+// goroutines wait in this function, so their stacks must be small here. sleep returns nil when
+// there is something to do, and also when the time is over.
 func (r *Reader) sleep(ctx context.Context, until time.Time) error {
 	if r.drained() { // this reader was opened after the hub was drained, so it will not be woken
 		return ErrDrained

@@ -5,7 +5,7 @@ import "strings"
 // SentText is the text that was sent to a client in a protocol that cannot retract text. A new
 // attempt repeats the text, and only the text after the sent part is new to the client. If a new
 // attempt produces a different text, the client's copy cannot be corrected. The zero value is ready
-// for use. It belongs to one stream and is used by one goroutine.
+// for use. A SentText belongs to one stream and is used by one goroutine.
 type SentText struct {
 	text   []byte
 	at     int  // number of bytes that the current attempt has repeated

@@ -136,8 +136,8 @@ func failure(call domain.ToolCall) string {
 }
 
 // sourceChunks returns the chunks for a citation. They include the source only when it is cited for
-// the first time. A citation is always sent as data, because the protocol has no place for its
-// position in the text.
+// the first time. A citation is always sent as data, because the protocol has no field for the
+// position of a citation in the text.
 func sourceChunks(p cited) []any {
 	c := p.citation
 	said := chunk{Type: "data-citation", Data: c}

@@ -75,9 +75,9 @@ type eventData struct {
 	Data           json.RawMessage        `json:"data"`
 }
 
-// digest converts an event to pieces of the stream, without those that the client already has. The
-// error is for an event whose data is not valid. Pieces before the client's last event are returned
-// too; Append drops them.
+// digest converts an event to pieces of the stream, without those that the client already has. It
+// returns an error if the data of the event is invalid. Pieces before the client's last event are
+// returned too; Append drops them.
 func (e *Encoder) digest(event domain.Event) ([]any, error) {
 	e.reached = e.reached || event.ID == e.reader.Last
 	var t eventData
@@ -93,7 +93,7 @@ func (e *Encoder) digest(event domain.Event) ([]any, error) {
 }
 
 // encode returns the pieces of the stream that represent an event. It also keeps track of what was
-// sent. Unknown events have none.
+// sent. An unknown event has no pieces.
 func (e *Encoder) encode(event domain.Event, t eventData) []any {
 	switch event.Type {
 	case domain.EventRunCreated:
@@ -133,7 +133,7 @@ func (e *Encoder) begin(sessionID string) []any {
 
 // restart handles the start of another attempt. The log does not contain events of earlier
 // attempts. If the client has received such events, the encoder cannot determine which events are
-// new to the client. It returns pieces only if the stream ends.
+// new to the client. restart returns pieces only if the stream ends.
 func (e *Encoder) restart(at domain.EventID) []any {
 	if e.reader.Last.After(domain.StartedID) && (!at.After(e.reader.Last) || !e.reached) {
 		e.lost = true
@@ -176,8 +176,8 @@ func (e *Encoder) endText(pieces []any) []any {
 
 // tool returns the pieces of a tool call: first its input and then its result. If another attempt
 // repeats the call, tool does not return them again. A call with the same id but a different input
-// counts as a new call. over is whether the call has a result. The pieces of a call follow the end
-// of the text before it.
+// counts as a new call. over says whether the call has a result. The pieces of a call follow the
+// end of the text before it.
 func (e *Encoder) tool(call *domain.ToolCall, over bool) []any {
 	if call == nil {
 		return nil

@@ -101,7 +101,7 @@ func (e *Encoder) Append(b []byte, event domain.Event) (out []byte, ended bool, 
 	return b, e.done, nil
 }
 
-// Cut appends an error to b. The error says that the stream ends although the run continues. It
+// Cut appends an error to b. The error says that the stream ends although the run continues. Cut
 // does nothing after the end of the stream.
 func (e *Encoder) Cut(b []byte) []byte {
 	if e.done {

@@ -30,13 +30,13 @@ var (
 type clientMessage struct {
 	// Text of the message; the owner returns it with reader.release.
 	body []byte
-	// ErrTooLarge, errBinary or an error of the connection; nil: body is set.
+	// Either errTooLarge, errBinary or an error of the connection; nil: body is set.
 	err error
 }
 
 // reader reads messages from the socket. It reads the next message while the owner handles the
-// current one. The owner returns the memory of messages that it has processed. Only its own
-// goroutine calls read, and only the owner calls release.
+// current message. The owner returns the memory of messages that it has processed. Only the
+// goroutine of the reader calls read, and only the owner calls release.
 type reader struct {
 	socket *websocket.Conn
 	free   chan []byte // memory of processed messages, for reuse
@@ -52,7 +52,7 @@ func newReader(now time.Time) *reader {
 func (r *reader) pinged(context.Context, []byte) bool { return r.pings.take(time.Now()) }
 
 // read delivers messages until the connection ends or over is closed. The last message contains an
-// error, unless over was closed. It reads at most one message ahead.
+// error, unless over was closed. The method read reads at most one message ahead.
 func (r *reader) read(to chan<- clientMessage, over <-chan struct{}) {
 	for {
 		body, err := r.message()
@@ -68,7 +68,7 @@ func (r *reader) read(to chan<- clientMessage, over <-chan struct{}) {
 }
 
 // message reads one message. If the message exceeds the limit, message does not read the rest,
-// because the connection will be closed. The error is errTooLarge, errBinary or one of the
+// because the connection will be closed. The error is errTooLarge, errBinary or an error of the
 // connection.
 func (r *reader) message() ([]byte, error) {
 	kind, from, err := r.socket.Reader(noDeadline)

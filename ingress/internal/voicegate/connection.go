@@ -118,7 +118,7 @@ func (c *connection) prepare() {
 }
 
 // step waits for one event and handles it. Only the owner calls it. Several events may be ready;
-// their order is then random. It may set c.outcome.
+// their order is then random. The method step may set c.outcome.
 func (c *connection) step(ctx context.Context) {
 	select {
 	case m := <-c.readable():
@@ -233,7 +233,7 @@ func (c *connection) turn(n news) {
 }
 
 // apply performs the effects that the conversation returns. The order matters: it is that of
-// realtime.Effects. A client whose queue is full is disconnected. It calls no method of the
+// realtime.Effects. A client whose queue is full is disconnected. apply calls no method of the
 // conversation.
 func (c *connection) apply(effects realtime.Effects) {
 	// Drop queued audio before queueing new events, because the new events may contain audio that
@@ -329,7 +329,7 @@ func (c *connection) opened(came openResult) {
 }
 
 // leave is called when the gate begins to drain, and again when the time for draining ends. The
-// first call lets the answer in progress finish. The second one ends the connection.
+// first call lets the answer in progress finish. The second call ends the connection.
 func (c *connection) leave() {
 	if c.leaving {
 		c.end(endDrain)

@@ -103,7 +103,7 @@ func endFor(err error) end {
 }
 
 // end records why the connection ends. Only the first call has an effect. The loop of serve ends
-// after the current event. It sends nothing itself.
+// after the current event. The method end sends nothing itself.
 func (c *connection) end(why end) {
 	if c.outcome == nil {
 		c.outcome = &why
@@ -159,8 +159,8 @@ func (c *connection) lastWords() (end, []realtime.Event) {
 }
 
 // ping periodically checks that the client responds. The client's response is not read while
-// reading is paused. A client that does not respond within times.pong ends the connection. It ends
-// with the connection or when it closes c.mute.
+// reading is paused. If the client does not respond within times.pong, ping closes c.mute, which
+// ends the connection. ping returns after that, or when the connection has ended.
 func (c *connection) ping(ctx context.Context) {
 	tick := time.NewTicker(c.gate.times.ping)
 	defer tick.Stop()
@@ -187,8 +187,8 @@ func (c *connection) ping(ctx context.Context) {
 
 // watchPermit periodically checks whether the caller may still use the connection. It runs in a
 // goroutine of its own, because a check may be slow. The interval is between shortestLook and
-// times.permit. It does nothing if the admission has no such check. It ends when it closes
-// c.revoked.
+// times.permit. watchPermit does nothing if the admission has no such check. If the caller may no
+// longer use the connection, watchPermit closes c.revoked and returns.
 func (c *connection) watchPermit() {
 	if c.a.Holds == nil || c.a.Look == nil {
 		return

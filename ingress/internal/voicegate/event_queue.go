@@ -21,16 +21,16 @@ const maxQueue = 1 << 20
 // may still be in progress. The owner passes it to the conversation, which computes the playback
 // position.
 type sent struct {
-	// Number of samples in one event.
 	answer string
-	// Time at which the write began.
+	// Number of samples in one event.
 	samples int64
-	at      time.Time
+	// Time at which the write began.
+	at time.Time
 }
 
 // eventQueue is a bounded queue of events for the client. One goroutine writes the queue to the
-// socket. Its methods are safe for concurrent use, but write is called only once. Its size is
-// limited to maxQueue, plus the events of the last push.
+// socket. The methods of eventQueue are safe for concurrent use, but write is called only once. The
+// size of the queue is limited to maxQueue, plus the events of the last push.
 type eventQueue struct {
 	mu        sync.Mutex
 	queue     []realtime.Event
@@ -99,7 +99,7 @@ func (o *eventQueue) finish(words []realtime.Event, alone bool, how realtime.Clo
 }
 
 // takeWritten returns the audio that was written since the last call. The order is that of the
-// writes. It returns nil if there is none.
+// writes. takeWritten returns nil if there is none.
 func (o *eventQueue) takeWritten() []sent {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -109,8 +109,8 @@ func (o *eventQueue) takeWritten() []sent {
 }
 
 // next returns the first event of the queue. If the queue is empty, it returns how to close the
-// connection, or nil if the connection must not be closed yet. The event is removed. some is false
-// if the queue is empty.
+// connection, or nil if the connection must not be closed yet. next removes the event from the
+// queue. some is false if the queue is empty.
 func (o *eventQueue) next() (event realtime.Event, some bool, how *realtime.Close) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -97,8 +97,8 @@ func usual() times {
 	}
 }
 
-// Gate serves voice connections. It is safe for concurrent use. A process has one. The connections
-// are counted, because Drain waits for them.
+// Gate serves voice connections. It is safe for concurrent use. A process uses a single gate. The
+// gate counts its connections, because Drain waits until all have ended.
 type Gate struct {
 	cfg     Config
 	deps    Deps

@@ -21,10 +21,10 @@ const (
 	byteBurst = 8 << 20
 )
 
-// hijacked is a response that keeps a reference to its connection after Hijack. The gate needs it
-// to close the connection immediately: the WebSocket library first performs a handshake with the
-// client, which may be slow, and net/http has removed the connection's deadlines. It is used for
-// one request.
+// hijacked is a response that keeps a reference to its connection after Hijack. The gate needs the
+// reference to close the connection immediately: the WebSocket library first performs a handshake
+// with the client, which may be slow, and net/http has removed the connection's deadlines. A
+// hijacked response belongs to one request.
 type hijacked struct {
 	http.ResponseWriter
 
@@ -69,7 +69,7 @@ type throttled struct {
 }
 
 // Read reads and then waits until the rate limit permits the bytes that it has read. A read larger
-// than the burst also succeeds, but the next one waits longer.
+// than the burst also succeeds, but the next read waits longer.
 func (t *throttled) Read(p []byte) (int, error) {
 	// The number of bytes is known only after the read, so the limit delays the return and thereby
 	// the next read.

@@ -3,7 +3,7 @@ package voicegate
 import "github.com/prometheus/client_golang/prometheus"
 
 // metrics are the metrics of the gate. They also work if they are not registered. Labels contain
-// only the reason of an end, so their number is constant.
+// only the reason of an end, so the number of time series is constant.
 type metrics struct {
 	// Open connections.
 	open prometheus.Gauge

@@ -53,7 +53,7 @@ type turns struct {
 	over <-chan struct{} // closed when the owner no longer receives news
 
 	mu sync.Mutex
-	// Jobs in order, without the current one.
+	// Jobs in order, without the current job.
 	jobs    []func(context.Context)
 	closed  bool          // whether no further jobs follow
 	more    chan struct{} // signals a new job, or that the queue was closed
@@ -86,8 +86,8 @@ func (t *turns) begin(turn realtime.Turn) {
 	t.add(func(ctx context.Context) { t.start(ctx, turn) })
 }
 
-// end queues a job that ends a turn. The job runs after the one that starts the turn's run. Its
-// errors are only logged, because the client can do nothing about them.
+// end queues a job that ends a turn. The job runs after the job that starts the turn's run. Errors
+// of the queued job are only logged, because the client can do nothing about them.
 func (t *turns) end(ended realtime.Ended) {
 	t.add(func(ctx context.Context) { t.finalize(ctx, ended) })
 }
@@ -126,8 +126,8 @@ func (t *turns) next() (job func(context.Context), closed bool) {
 }
 
 // work performs jobs until the queue is closed and empty. It then stops following runs. It is
-// called once. ctx is the context of the jobs; after its end, jobs fail quickly. It returns when no
-// goroutine of the queue is left.
+// called once. ctx is the context of the jobs; after its end, jobs fail quickly. work returns when
+// no goroutine of the queue is left.
 func (t *turns) work(ctx context.Context) {
 	defer t.followers.Wait()
 	defer func() {
@@ -197,7 +197,7 @@ func (t *turns) start(ctx context.Context, turn realtime.Turn) {
 
 // follow reports the events of a run to the owner until the run ends or its events are no longer
 // needed. It closes the run. An unexpected end of the events is reported with cut. A run whose
-// events end normally is reported with cut as well, which has then no effect.
+// events end normally is reported with cut as well, which then has no effect.
 func (t *turns) follow(ctx context.Context, answer string, run Run) {
 	defer run.Close()
 	done := make(chan struct{}, 1)
@@ -224,7 +224,8 @@ func (t *turns) follow(ctx context.Context, answer string, run Run) {
 
 // finalize cancels the run of a turn and stores how much of its answer was played. It may be called
 // after the connection has ended. It stops following the run first, so the owner gets no further
-// events of it. It logs errors and returns none. Each action is attempted even if the other fails.
+// events of the run. It logs errors instead of returning them. Each action is attempted even if the
+// other fails.
 func (t *turns) finalize(ctx context.Context, ended realtime.Ended) {
 	if stop := t.following[ended.Answer]; stop != nil {
 		stop()

@@ -63,15 +63,15 @@ type step struct {
 }
 
 // newVoiceSession returns a session that is not open. The caller must call open before it sends
-// anything. Its name is random, so no other connection can take it over.
+// anything. The name of the session is random, so no other connection can take it over.
 func newVoiceSession(sessions Sessions, signer Signer, org string) *voiceSession {
 	return &voiceSession{sessions: sessions, signer: signer, org: org, name: rand.Text(), opened: make(chan openResult, 1)}
 }
 
 // open starts to open a session with the state in from. Audio and commands that are sent afterwards
 // follow this state. within is the timeout of the attempt. Only one attempt may be in progress. The
-// result arrives on the channel opened, and the owner passes it to up or failed. The error says
-// that the state has no JSON form.
+// result arrives on the channel opened, and the owner passes it to up or failed. open returns an
+// error if the state has no JSON form.
 func (v *voiceSession) open(ctx context.Context, from realtime.Resumption, within time.Duration) error {
 	from.Open.Line, from.Open.OrganizationID = v.name, v.org
 	body, err := json.Marshal(from.Open)
@@ -113,7 +113,7 @@ func (v *voiceSession) up(came openResult) {
 }
 
 // send sends audio and commands to the worker. If that is not possible now, it queues them for this
-// worker or the next one. The data is not copied, so it must not change.
+// worker or the next worker. The data is not copied, so it must not change.
 func (v *voiceSession) send(audio []contract.VoiceAudio, commands []contract.VoiceCommand) {
 	if v.at == nil && v.stop == nil {
 		return // the state with which the next session begins will contain this data
@@ -143,7 +143,7 @@ func (v *voiceSession) listened(heard int64) {
 
 // pump sends as much of the queue as the limits allow. If sending fails, the session is lost, and
 // the channel of its frames is closed. Audio and commands keep their order. Commands do not count
-// towards the limits, but wait behind audio.
+// towards the limits, but wait until the audio before them was sent.
 func (v *voiceSession) pump() {
 	n := 0
 	for v.at != nil && n < len(v.queue) && !v.full() {
@@ -177,7 +177,7 @@ func (v *voiceSession) leave() {
 }
 
 // tooOften counts a lost session. It reports whether too many sessions were lost, so that no other
-// one is opened. Only the last maxLosses losses count.
+// session may be opened. Only the last maxLosses losses count.
 func (v *voiceSession) tooOften(now time.Time) bool {
 	v.losses = append(v.losses, now)
 	if len(v.losses) > maxLosses {

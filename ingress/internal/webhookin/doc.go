@@ -6,7 +6,7 @@
 //
 // Templates are text with {{paths}}, without code, loops or functions. Values of a payload are
 // enclosed in ⟦ and ⟧ in the message. These two characters are removed from the values, so a sender
-// cannot end the enclosure. Package httpapi/hook verifies deliveries with it, checks the settings
-// of hooks and signs test deliveries. Package intake applies the rules. Package
-// httpapi/notification uses it for generated secrets.
+// cannot end the enclosure. Package httpapi/hook uses this package to verify deliveries, to check
+// the settings of hooks and to sign test deliveries. Package intake applies the rules. Package
+// httpapi/notification uses this package to generate secrets.
 package webhookin

@@ -113,8 +113,8 @@ func shortName(name string) string {
 	return truncate.Ellipsis(name, maxEvent)
 }
 
-// Payload is the content of a delivery as JSON. A text body becomes a JSON string. It is immutable.
-// The JSON may share memory with the body, so the body must not change.
+// Payload is the content of a delivery as JSON. A text body becomes a JSON string. A Payload is
+// immutable. The JSON may share memory with the body, so the body must not change.
 type Payload struct {
 	raw     []byte // valid JSON without U+0000; nil if the body is neither JSON nor a text of at most maxText bytes
 	Bytes   int    // size of the original body, in bytes
@@ -142,8 +142,8 @@ func ReadPayload(contentType string, body []byte) Payload {
 }
 
 // ofForm returns the JSON in a form's field payload. Without that field, it returns a JSON object
-// with the fields of the form. It returns nil if the JSON could be larger than a payload may be. A
-// malformed form, or one with too many fields, is treated as text.
+// with the fields of the form. ofForm returns nil if the JSON could be larger than a payload may
+// be. A malformed form, or one with too many fields, is treated as text.
 func ofForm(body []byte) []byte {
 	// A form with very many fields is not parsed, because that would take too much memory.
 	if bytes.Count(body, []byte("&")) >= maxFormFields {

@@ -30,8 +30,8 @@ const (
 	maxCompared = charBytes*maxFilterText + 2
 )
 
-// condition is a filter in validated form. parseFilter creates it. piece is the place of the value
-// to compare.
+// condition is a filter in validated form. parseFilter creates it. The embedded piece says which
+// value to compare.
 type condition struct {
 	piece
 	op     string
@@ -90,8 +90,8 @@ func (s scalar) equal(other scalar) bool {
 }
 
 // parseFilter validates one filter of a hook. If the filter is invalid, field names the invalid
-// part. The place gets its index later, in NewRules. The error is for the person who configures the
-// hook.
+// part. NewRules sets the index of the value later. The error is shown to the person who configures
+// the hook.
 func parseFilter(f domain.HookFilter) (c condition, field string, err error) {
 	c.op = f.Op
 	if c.piece, err = parsePlaceholder(f.Path); err != nil {
@@ -122,7 +122,7 @@ func parseFilter(f domain.HookFilter) (c condition, field string, err error) {
 }
 
 // scalars parses the values of a filter. It returns an error for an object, a list or a long text.
-// The error is for the person who configures the hook.
+// The error is shown to the person who configures the hook.
 func scalars(values ...[]byte) ([]scalar, error) {
 	out := make([]scalar, 0, len(values))
 	for _, raw := range values {

@@ -7,7 +7,7 @@ import (
 )
 
 // Rules are the filter, the message template and the coalescing key of a hook. They are safe for
-// concurrent use. NewRules creates them for each hook that is read. They are not changed
+// concurrent use. NewRules creates them for each hook that is read. The rules are not changed
 // afterwards.
 type Rules struct {
 	// Template of the message, in parsed form.
@@ -33,7 +33,7 @@ type Fault struct {
 
 // NewRules parses the rules of a hook. If rules are invalid, it returns all faults together.
 // coalesce may be nil. The limits of templates and filters are checked here. Rules that were stored
-// are parsed again with it, so new limits would also apply to them.
+// are parsed again with NewRules, so new limits would also apply to them.
 func NewRules(messageTemplate string, filter []domain.HookFilter, coalesce *domain.HookCoalesce) (*Rules, []Fault) {
 	r := &Rules{wanted: newWanted(), coalesces: coalesce != nil}
 	var faults []Fault
@@ -69,8 +69,7 @@ func NewRules(messageTemplate string, filter []domain.HookFilter, coalesce *doma
 	return r, nil
 }
 
-// want registers the paths of a template's placeholders. The pieces must stay at their place in
-// memory, because they get the indexes.
+// want registers the paths of a template's placeholders. It sets the index of each value in pieces.
 func (r *Rules) want(pieces []piece) {
 	for i := range pieces {
 		r.register(&pieces[i])
@@ -97,7 +96,7 @@ type Outcome struct {
 }
 
 // Apply applies the rules to a delivery. If the delivery fails the filter, the other fields of the
-// outcome are empty. It does not change e.
+// outcome are empty. Apply does not change e.
 func (r *Rules) Apply(e *Event) Outcome {
 	f := r.fill(e)
 	for i := range r.filter {

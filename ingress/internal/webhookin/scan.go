@@ -17,7 +17,7 @@ const (
 )
 
 // wanted is a tree of the paths in the rules. With it, a payload is read only once for all paths.
-// Other parts of the payload are skipped. It is built once for each hook and then only read.
+// Other parts of the payload are skipped. The tree is built once for each hook and then only read.
 type wanted struct {
 	children map[string]*wanted
 	at       int // index of the value; negative if no path ends at this node
@@ -49,13 +49,13 @@ func (w *wanted) add(path []string, next int) (at int) {
 
 // newReader returns a tokenizer for a payload. It accepts duplicate names and incomplete surrogate
 // pairs. For a duplicate name, find uses the last value. textFor replaces an incomplete pair with
-// U+FFFD. It reads src without a copy.
+// U+FFFD. newReader reads src without a copy.
 func newReader(src []byte) *jsontext.Decoder {
 	return jsontext.NewDecoder(bytes.NewBuffer(src), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
 // isPayload reports whether a body is one JSON value with at most maxDepth levels. An empty body is
-// none.
+// not a payload.
 func isPayload(body []byte) bool {
 	in := newReader(body)
 	for values := 0; ; {
@@ -75,7 +75,7 @@ func isPayload(body []byte) bool {
 }
 
 // scanner reads the wanted values of a payload. Its reads cannot fail, because isPayload has
-// checked the syntax. It belongs to one call of find.
+// checked the syntax. A scanner belongs to one call of find.
 type scanner struct {
 	src    []byte
 	in     *jsontext.Decoder
@@ -140,8 +140,8 @@ func (w *wanted) child(name []byte) *wanted {
 	}
 }
 
-// list reads a list. The name of an element in a path is its index, as in labels.0.name. It skips
-// the elements that no rule uses.
+// list reads a list. The name of an element in a path is its index, as in labels.0.name. The method
+// list skips the elements that no rule uses.
 func (s *scanner) list(w *wanted) {
 	_, _ = s.in.ReadToken()
 	for i := 0; ; i++ {
@@ -155,7 +155,7 @@ func (s *scanner) list(w *wanted) {
 }
 
 // forget removes the values of a subtree. It does nothing if the subtree is nil. Values of an
-// earlier member must not be mixed with those of a later one with the same name.
+// earlier member must not be mixed with those of a later member with the same name.
 func (s *scanner) forget(w *wanted) {
 	if w == nil {
 		return

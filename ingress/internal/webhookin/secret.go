@@ -32,8 +32,8 @@ func NewSecret(source domain.HookSource) string {
 }
 
 // CheckSecret returns an error if a secret that a user has chosen is invalid for the source. The
-// error says what is wrong and never contains the secret. It does not check the length of secrets
-// for sources other than Standard Webhooks.
+// error says what is wrong and never contains the secret. CheckSecret does not check the length of
+// secrets for sources other than Standard Webhooks.
 func CheckSecret(source domain.HookSource, secret string) error {
 	// Control characters, and spaces at the ends, can get lost when a secret is copied or sent in a
 	// header.

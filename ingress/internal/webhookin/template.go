@@ -69,8 +69,8 @@ type piece struct {
 func (p *piece) isText() bool { return p.name == "" && p.path == nil }
 
 // parseTemplate parses a template, which is text with placeholders such as {{path}}. An empty text
-// has no pieces. White space around the path is ignored. The error is for the person who configures
-// the hook.
+// has no pieces. White space around the path is ignored. The error is shown to the person who
+// configures the hook.
 func parseTemplate(text string) ([]piece, error) {
 	var out []piece
 	placeholders := 0
@@ -142,8 +142,8 @@ func inPath(r rune) bool {
 // wholePayload is the index that stands for the payload as a whole.
 const wholePayload = -1
 
-// placeholderValues contains the values of a delivery. Each value is decoded at most once. It is
-// used for one delivery by one goroutine.
+// placeholderValues contains the values of a delivery. Each value is decoded at most once. The
+// value is used for one delivery by one goroutine.
 type placeholderValues struct {
 	event, deliveryID string
 	payload           Payload
@@ -167,7 +167,8 @@ func (f *placeholderValues) named(p *piece) (text string, is bool) {
 }
 
 // found returns the value of a placeholder in the delivery, and the index of that value. raw is nil
-// if the value is missing. The piece must not be literal text or a name that named knows.
+// if the value is missing. The piece must not be literal text or a name that the method named
+// knows.
 func (f *placeholderValues) found(p *piece) (raw []byte, at int) {
 	if p.name == ofPayload {
 		return f.payload.raw, wholePayload
@@ -284,8 +285,8 @@ func compact(raw []byte, limit int) (text string, whole bool) {
 }
 
 // message fills the template of a message. Each value is enclosed in marks, truncated, and contains
-// no marks itself. It is empty if the template is empty or all its values are missing and it has no
-// literal text. A message over the limit is truncated and ends with an ellipsis.
+// no marks itself. The message is empty if the template is empty, or if it has no literal text and
+// all its values are missing. A message over the limit is truncated and ends with an ellipsis.
 func (f *placeholderValues) message(pieces []piece) string {
 	// A message that is truncated ends with an ellipsis.
 	out := writer{left: f.limit + 1}
@@ -321,8 +322,8 @@ func (f *placeholderValues) key(pieces []piece) (key string, whole bool) {
 	return out.String(), out.Len() > 0
 }
 
-// inKey returns the text of a placeholder in a key. A large value is replaced by its hash. It is ""
-// if the value is missing.
+// inKey returns the text of a placeholder in a key. A large value is replaced by its hash. The
+// result is "" if the value is missing.
 func (f *placeholderValues) inKey(p *piece) string {
 	if text, is := f.named(p); is {
 		return text
@@ -340,7 +341,7 @@ func (f *placeholderValues) inKey(p *piece) string {
 }
 
 // writer writes a message of limited length. If the message is truncated, the writer marks the end.
-// Its user sets left once and then adds the pieces in order.
+// The user of a writer sets the field left once, and then adds the pieces in order.
 type writer struct {
 	buf  strings.Builder
 	left int // number of bytes that may still be written, plus one to detect a message that fits exactly
@@ -375,7 +376,7 @@ func (w *writer) value(s string) {
 	w.end(Opening, s, Closing)
 }
 
-// end writes the beginning of a piece that does not fit. Later pieces are ignored. It writes an
+// end writes the beginning of a piece that does not fit. Later pieces are ignored. end writes an
 // ellipsis if nothing else fits, and nothing if not even that fits.
 func (w *writer) end(opening, s, closing string) {
 	if room := w.left - 1 - len(opening) - len(more) - len(closing); room >= 0 {

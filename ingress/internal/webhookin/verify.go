@@ -53,10 +53,10 @@ const (
 )
 
 // Verify checks that a delivery was signed with one of the secrets, given its headers and its
-// unmodified body. now is the current time. It returns nil or one of the errors above.
+// unmodified body. now is the current time. Verify returns nil or one of the errors above.
 // signatureHeader is the header that a hook of the sources hmac and token defines. The error may be
-// wrapped. Secrets that cannot be decoded match no signature. It does not detect repeated
-// deliveries; their ids do.
+// wrapped. Secrets that cannot be decoded match no signature. Verify does not detect repeated
+// deliveries; the caller compares their ids.
 func Verify(source domain.HookSource, signatureHeader string, secrets []string, header http.Header, body []byte, now time.Time) error {
 	signed, err := presented(source, signatureHeader, header, now)
 	if err != nil {
@@ -77,8 +77,8 @@ func Verify(source domain.HookSource, signatureHeader string, secrets []string, 
 
 // VerifyHeaders performs the checks of Verify that do not need the body. It checks that a signature
 // is present. For a source that sends the secret itself, it checks the secret. If it returns an
-// error, the caller need not read the body. It prevents a large body from being read for a sender
-// without a secret.
+// error, the caller need not read the body. A sender without a secret thus cannot cause a large
+// body to be read.
 func VerifyHeaders(source domain.HookSource, signatureHeader string, secrets []string, header http.Header, now time.Time) error {
 	if source == domain.HookToken {
 		return Verify(source, signatureHeader, secrets, header, nil, now)
@@ -88,12 +88,13 @@ func VerifyHeaders(source domain.HookSource, signatureHeader string, secrets []s
 }
 
 // signed contains the signatures of a delivery and the text that precedes the body in the signed
-// text. decoded signatures; at most maxSignatures. presented creates it.
+// text. The function presented creates it.
 type signed struct {
-	// Text before the body in the signed text; empty: the body alone is signed.
+	// Decoded signatures; at most maxSignatures.
 	signatures [][]byte
-	before     string
-	token      string // the secret itself, for sources that do not sign
+	// Text before the body in the signed text; empty: the body alone is signed.
+	before string
+	token  string // the secret itself, for sources that do not sign
 }
 
 // presented parses the headers of a source that contain its signatures. It checks the time of the
@@ -123,7 +124,7 @@ func presented(source domain.HookSource, signatureHeader string, header http.Hea
 }
 
 // by returns 1 if one of the signatures was made with the secret, and otherwise 0. It checks all
-// signatures, so the duration does not depend on the position of the valid one.
+// signatures, so the duration does not depend on the position of the valid signature.
 func (s *signed) by(source domain.HookSource, secret string, body []byte) int {
 	if source == domain.HookToken {
 		// A sender may put "Bearer " before the secret or not.
@@ -217,7 +218,7 @@ func plainSignature(header http.Header, name string) (signed, error) {
 
 // stripeSignatures parses a header of the form t=<seconds>,v1=<hex>[,v1=…]. It ignores signatures
 // of other schemes. The error is ErrStale if the time is not recent. A malformed signature is
-// ignored if another one is valid.
+// ignored if another signature is valid.
 func stripeSignatures(header http.Header, now time.Time) (signed, error) {
 	value, err := one(header, HeaderStripe)
 	if err != nil {

@@ -7,7 +7,7 @@ import { events } from "../kit/sse";
 export type Kind = "runs" | "documents" | "notifications";
 
 const listeners = new Map<Kind, Set<() => void>>([["runs", new Set()], ["documents", new Set()], ["notifications", new Set()]]);
-const disconnected = new Set<() => void>(); // functions that repeat requests, which failed because the service was unreachable
+const disconnected = new Set<() => void>(); // functions that repeat requests that failed because the service was unreachable
 const changed = new EventTarget();
 const refusedPause = 60_000; // milliseconds until a stream that the service refused is requested again
 const retryInterval = 15_000; // milliseconds between retries of a failed request while the stream delivers no event

@@ -12,13 +12,13 @@ export interface EntryState {
 
 type Close = () => void;
 
-const open: Close[] = []; // closes the open dialogs, in the order in which they were opened
-const waiting: (() => void)[] = []; // navigations that begin when the current entry is that of the page
+const open: Close[] = []; // the functions that close the open dialogs, in the order in which the dialogs were opened
+const waiting: (() => void)[] = []; // the navigations to begin when the current entry is that of the page
 const patience = 3000; // milliseconds to wait for the entry of a page that was loaded with an open dialog
 
 let entries = 0; // number of open dialogs that the current entry of the browser's history records
 let url = location.href; // the page's URL before the current entry changed
-let moving = false; // whether this module has begun to move in the history, and popstate has not been dispatched
+let moving = false; // whether this module has begun to move in the history, and popstate has not been dispatched yet
 let leaving = false; // whether another document is being loaded
 let timer: ReturnType<typeof setTimeout> | undefined;
 
@@ -32,9 +32,9 @@ export function noteEntry(state: EntryState | null): void {
 }
 
 /**
- * While the component is mounted, gives it a history entry. Back calls close, which may ask the
- * person and keep the component. If on is false, the component has no entry of its own, because the
- * page's URL has opened it.
+ * Gives the calling component a history entry while it is mounted. The Back button calls close,
+ * which may ask the person and keep the component open. If on is false, the component has no entry
+ * of its own, because the page's URL has opened it.
  */
 export function useBack(close: Close, on = true): void {
   const now = useRef(close);
@@ -98,9 +98,9 @@ export function leave(to?: string): void {
  */
 export function onPopState(state: EntryState | null): boolean {
   const before = entries;
-  const stays = state !== null && location.pathname === new URL(url).pathname; // a link to a part of the page makes an entry without state
+  const stays = state !== null && location.pathname === new URL(url).pathname; // a link to a part of the page creates an entry without state
   const back = stays && (state.panels ?? 0) < before;
-  const forward = stays && (state.panels ?? 0) > before; // to the entry of a dialog that is closed
+  const forward = stays && (state.panels ?? 0) > before; // whether the move leads to the entry of a closed dialog
   entries = state?.panels ?? 0;
   scheduleSync();
   if (moving) {

@@ -8,7 +8,7 @@ import { Button } from "./ui/button";
 import { Snippet } from "./ui/copy";
 import { Dialog } from "./ui/dialog";
 
-/** The dialog. leaving: the person has no password and has chosen to sign out, which it asks about. */
+/** The dialog that explains how to set a password. If leaving is true, it asks whether a person without a password wants to sign out. */
 export function SetPassword({ email, leaving, onClose }: { email: string; leaving?: boolean; onClose: () => void }) {
   const command = `${useResetCommand()} ${email}`;
   const foot = leaving

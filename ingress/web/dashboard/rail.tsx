@@ -99,7 +99,7 @@ function Account({ session }: { session: Session }) {
     chooseOrganization(id === session.organizations[0]?.id ? null : id);
     location.assign("/dashboard");
   };
-  const [asked, ask] = useState<"set" | "leave" | null>(null); // what opened the dialog about the password
+  const [asked, ask] = useState<"set" | "leave" | null>(null); // the command that opened the password dialog; null if the dialog is closed
   const email = session.user?.email;
   const name = session.user?.name || email || "";
   return (

@@ -31,7 +31,7 @@ async function addSamples(): Promise<void> {
   toast(texts.samplesWereAdded(data.length));
 }
 
-/** Reports whether samples were added, once for each time that they were added. */
+/** Reports whether samples were added since the last call. */
 function takeAdded(): boolean {
   const was = added;
   added = false;
@@ -94,7 +94,7 @@ export function OfferSamples({ onAdded }: { onAdded: () => void }) {
   );
 }
 
-const maxRead = 20; // number of documents among which samples that are being read are found
+const maxRead = 20; // number of documents that are loaded to find the samples that are being read
 
 /** The state of the sample documents, for the chat with an agent that searches documents. */
 export interface SamplesState {
@@ -102,7 +102,7 @@ export interface SamplesState {
   loading: boolean;
   /** Whether the organization has no documents. */
   none: boolean;
-  /** Whether the organization has few documents, and none of them is a sample. */
+  /** Whether the organization has few documents, none of which is a sample. */
   missing: boolean;
   /** The number of samples that the organization has, and of those that are ready. */
   added: number;
@@ -131,8 +131,9 @@ export function useSamplesState(wanted: boolean): SamplesState {
 /**
  * A note that offers the samples if the organization has no documents, and then shows the progress
  * of reading them. In an empty chat, the person can dismiss the offer. Below an answer that found
- * nothing, again sends the question once more, when the samples are ready. If the question was a
- * suggested one, the samples are offered even if there are other documents.
+ * nothing, the note has a button when the samples are ready. The button calls again, which repeats
+ * the question. If the question was a suggested one, the samples are offered even if there are
+ * other documents.
  */
 export function SamplesNote({ state, again, suggested = false }: { state: SamplesState; again?: () => void; suggested?: boolean }) {
   const organization = useSession()?.organization.id ?? "";

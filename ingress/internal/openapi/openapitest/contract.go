@@ -67,7 +67,7 @@ func New(ctx context.Context, document []byte) (*Contract, error) {
 }
 
 // schema returns the schema at a JSON pointer, such as "#/components/schemas/Run". It compiles each
-// schema only once. The error is a pointer without a schema.
+// schema only once. It returns an error if there is no schema at the pointer.
 func (c *Contract) schema(pointer string) (*jsonschema.Schema, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,5 +123,6 @@ func (c *Contract) Operations() []string {
 	return out
 }
 
-// Document returns the contract of the embedded document. Its error is an invalid document.
+// Document returns the contract of the embedded document. It returns an error if the document is
+// invalid.
 func Document() (*Contract, error) { return serviceContract() }

@@ -12,7 +12,7 @@ import (
 )
 
 // recordedBody is a request body that records the part that was read. A client may still be sending
-// the request while its response is read. It is safe for concurrent use.
+// the request while its response is read. A recordedBody is safe for concurrent use.
 type recordedBody struct {
 	io.ReadCloser
 	mu   sync.Mutex

@@ -45,8 +45,8 @@ func (h *Hook) Caller() domain.Caller {
 }
 
 // Hooks caches hooks, and ids that have no hook. The number of concurrent reads is limited. Unknown
-// ids have a separate limit, so that a flood of random ids delays only reads of unknown ids. It is
-// safe for concurrent use. One is created for each process.
+// ids have a separate limit, so that a flood of random ids delays only reads of unknown ids. Hooks
+// is safe for concurrent use. A process uses a single cache.
 type Hooks struct {
 	// Reads a hook from the database; the error is not_found if there is none.
 	read         func(ctx context.Context, id string) (hookdb.ReceivingHook, error)
@@ -128,8 +128,8 @@ func (l *Hooks) queue(id string) chan struct{} {
 	return l.first
 }
 
-// find reads a hook, unless another request has read it while this one waited for a slot. The wait
-// and the read together take at most hookReadTime. Errors of the database are not cached.
+// find reads a hook, unless another request has read it while this request waited for a slot. The
+// wait and the read together take at most hookReadTime. Errors of the database are not cached.
 func (l *Hooks) find(ctx context.Context, id string) (knownHook, error) {
 	ctx, cancel := context.WithTimeout(ctx, hookReadTime)
 	defer cancel()
@@ -142,7 +142,7 @@ func (l *Hooks) find(ctx context.Context, id string) (knownHook, error) {
 		return knownHook{}, tooManyHooks()
 	}
 
-	// Another request may have read the hook while this one waited for a slot.
+	// Another request may have read the hook while this request waited for a slot.
 	if entry, known := l.remembered(id); known {
 		return entry, nil
 	}
@@ -197,7 +197,7 @@ func (l *Hooks) open(found hookdb.ReceivingHook) (*Hook, error) {
 }
 
 // put caches an entry. If the cache is full, it is cleared, because reading the hooks again is
-// cheap. It also removes expired entries, at most once a minute.
+// cheap. put also removes expired entries, at most once a minute.
 func (l *Hooks) put(id string, entry knownHook) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

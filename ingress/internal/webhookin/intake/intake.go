@@ -111,9 +111,9 @@ func (i *Intake) Take(ctx context.Context, hook *Hook, e *webhookin.Event, of De
 }
 
 // delay sets a later time for the run of a delivery over the rate limit, because the sender may not
-// repeat the delivery. If the delivery starts no run, it is not logged. A missing agent, or one
-// that does not accept automations, refuses the delivery. wait is the time until the limit allows
-// the next request.
+// repeat the delivery. If the delivery starts no run, it is not logged. If the agent is missing or
+// does not accept automations, the delivery is refused. wait is the time until the limit allows the
+// next request.
 func (i *Intake) delay(ctx context.Context, hook *Hook, d *queuedb.NewDelivery, wait time.Duration) error {
 	if d.Run == nil {
 		return nil
@@ -161,7 +161,7 @@ func (i *Intake) deliver(ctx context.Context, d queuedb.NewDelivery) (queuedb.Ac
 }
 
 // withoutLog returns the outcome of a delivery without logging the delivery. For a repeated
-// delivery, the outcome contains the run of the first delivery. It only reads the log.
+// delivery, the outcome contains the run of the first delivery. withoutLog only reads the log.
 func (i *Intake) withoutLog(ctx context.Context, d queuedb.NewDelivery) (queuedb.AcceptedDelivery, error) {
 	seen, err := i.Log.Delivery(ctx, d.OrganizationID, d.HookID, d.ID)
 	if err != nil && apierr.CodeFor(err) != apierr.NotFound {
@@ -184,8 +184,8 @@ func (i *Intake) deliverOnce(ctx context.Context, d queuedb.NewDelivery) (queued
 }
 
 // decide returns the record of a delivery with its outcome: answered, filtered, refused, or
-// accepted with a run. It inserts nothing. It reads the budget. The error is one of the database or
-// of the hook's settings.
+// accepted with a run. It inserts nothing. It reads the budget. It returns errors of the database
+// and of the hook's settings.
 func (i *Intake) decide(ctx context.Context, hook *Hook, e *webhookin.Event, of Delivered) (queuedb.NewDelivery, error) {
 	// A ping keeps the initial status, answered. For any other delivery, the rules change the
 	// status.

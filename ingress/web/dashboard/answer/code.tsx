@@ -49,7 +49,7 @@ function useHighlight(wanted: boolean): Highlight | null {
     let gone = false;
     void fetchHighlight().then(
       () => { if (!gone) loaded(true); },
-      () => { highlightLoad = null; }, // if the highlighter cannot be loaded, the text is readable without colours, and the next block tries again
+      () => { highlightLoad = null; }, // if the highlighter cannot be loaded, the text is readable without colours, and the next block tries to load it again
     );
     return () => {
       gone = true;

@@ -64,11 +64,11 @@ export function readDraft(slot: string): string {
 
 export const keepDraft = (slot: string, text: string): void => write(draftName(slot), text === "" ? null : text);
 
-let prefilled = ""; // the question that askNext has put into a field last
+let prefilled = ""; // the last question that askNext has put into a message field
 
 /**
- * Puts a question into the message field of a person's next session with an agent. Text that the
- * person has typed there stays after it.
+ * Puts a question into the message field of a person's next session with an agent. If the person
+ * has typed text there, the text follows the question.
  */
 export function askNext(person: string, agent: string, question: string): void {
   const slot = `${person}.${agent}.new`;

@@ -11,7 +11,7 @@ import type { ChatSession } from "./session";
 import type { Target } from "./target";
 import type { Turn } from "./turn";
 
-const maxDisabled = 60; // seconds for which the button is disabled at most; during a longer wait, a retry may succeed earlier
+const maxDisabled = 60; // maximum seconds for which the button is disabled; a retry may succeed before the end of a longer wait
 
 /** Shows a message that was refused, with a button that sends it again. */
 export function Refused({ turn, session }: { turn: Turn; session: ChatSession }) {

@@ -17,7 +17,7 @@ export function HomePage() {
   const names = useNames();
   const admin = useMay("admin");
   useEffect(() => void reloadOverview(), []); // reload, because events do not report all changes, such as a new key
-  const complete = data !== undefined && (newest.data !== undefined || newest.error !== undefined); // so no part moves down
+  const complete = data !== undefined && (newest.data !== undefined || newest.error !== undefined); // shown only then, so that no part moves down later
   return (
     <>
       <PageHeader guide="dashboard#home" title={Words.home}>{Words.whatNeedsYou}</PageHeader>

@@ -90,7 +90,7 @@ function shownInUrl(): Shown | null {
   return id === null ? null : { id, passage: passageInUrl(), linked: true };
 }
 
-/** The list of documents. The rows of added documents offer to ask about them. */
+/** The list of documents. The row of each added document offers to ask an agent about the document. */
 function Documents({ list, added, onShow }: { list: Document[]; added: string[]; onShow: (id: string) => void }) {
   return (
     <Table caption={Words.documents} rows={list} id={(d) => d.id} columns={[

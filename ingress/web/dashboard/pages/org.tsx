@@ -98,7 +98,7 @@ function NameDialog({ kind, id, name: before, onClose }: { kind: "rename" | "cre
     try {
       if (kind === "rename") await put("/api/organizations", { name }, { id });
       else chooseOrganization((await post<{ id: string }>("/api/organizations", { name })).id);
-      leave(); // the name and the role occur everywhere on the page
+      leave(); // loads the dashboard again, because the name and the role occur everywhere in it
     } catch (fault) {
       setError(fault as ApiError);
     }

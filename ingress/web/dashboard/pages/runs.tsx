@@ -82,7 +82,7 @@ export function RunsPage() {
   );
 }
 
-/** When the reader scrolls to the top, shows the new runs that are not shown yet. */
+/** Shows the hidden new runs when the reader scrolls to the top. */
 function useReturn(show: () => void): void {
   useEffect(() => {
     const scrolled = () => {

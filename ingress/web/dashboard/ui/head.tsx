@@ -16,12 +16,12 @@ export function useHeadButtons(buttons: ComponentChildren): void {
   useLayoutEffect(() => () => show(null), []);
 }
 
-/** The place of the buttons in the header. */
+/** The part of the header that contains the buttons. */
 export function HeadButtons() {
   const [, draw] = useState(0);
   useLayoutEffect(() => {
     const again = () => draw((n) => n + 1);
-    again(); // the buttons may have been set before
+    again(); // the buttons may have been set before this component was mounted
     changes.addEventListener("change", again);
     return () => changes.removeEventListener("change", again);
   }, []);

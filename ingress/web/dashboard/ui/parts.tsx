@@ -17,7 +17,7 @@ import { HeadButtons } from "./head";
  */
 export function PageHeader({ title, above, children, actions, guide, compact }: {
   title: string; above?: ComponentChildren; children?: ComponentChildren; actions?: ComponentChildren; guide?: string;
-  /** Whether a button shows the text below the title on a phone, so that the content begins higher. */
+  /** Whether a phone hides the text below the title until a button is pressed, so that the content begins higher. */
   compact?: boolean;
 }) {
   const [open, setOpen] = useState(false);

@@ -13,7 +13,7 @@ import { endTrouble, failureFor, lost, microphoneTrouble, noticeFor, pauses, ref
 export type CallStatus = "off" | "asking" | "connecting" | "on" | "again" | "ending" | "ended";
 
 const stableAfter = 10_000; // milliseconds after which a connection counts as stable, so that the count of retries begins again
-const maxEndWait = 5000; // milliseconds that ending waits at most for the service to confirm which part of the answer was played
+const maxEndWait = 5000; // maximum number of milliseconds for which the end of a call waits until the service has confirmed which part of the answer was played
 
 /**
  * A voice conversation. It dispatches "change" when its state changes, and "level" when a volume

@@ -18,8 +18,8 @@ const positions = [{ value: "", label: Words.rightCorner }, { value: "left", lab
 const schemes = [{ value: "", label: Words.theVisitorsSystem }, { value: "light", label: Words.light }, { value: "dark", label: Words.dark }];
 
 /**
- * The fields for the look, with a preview: above the fields, or beside them in a wide window. code
- * is the code to paste.
+ * The fields for the look of the widget, with a preview. The preview is above the fields, or beside
+ * them in a wide window. The property code contains the code to paste.
  */
 export function Appearance({ editor, look, set, code }: { editor: Editor; look: Look; set: (change: Partial<Look>) => void; code: string }) {
   const { agent } = editor;

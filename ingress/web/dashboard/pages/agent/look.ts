@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import type { Look } from "./examples";
 
 const plain: Look = { title: "", greeting: "", accent: "", position: "", scheme: "" };
-const looks = new Map<string, Look>(); // by agent; survives a change of the tab if the browser blocks storage
+const looks = new Map<string, Look>(); // the looks by agent, which a change of the tab does not lose even if the browser blocks storage
 
 const keyFor = (agent: string): string => `parley.widget-look.${agent}`;
 

@@ -11,7 +11,7 @@ import { useAgents } from "../runs/names";
 
 const maxOthers = 10; // number of agents that the person can choose instead of the newest one
 
-/** Reports whether people can chat with an agent and its search includes a document. */
+/** Reports whether people can chat with an agent whose search includes a document. */
 export function readsDocument({ tools: { knowledge }, allowedCallers }: Agent, d: Document): boolean {
   if (!knowledge?.enabled || !allowedCallers.includes("user")) return false;
   const included = !knowledge.documentIds || knowledge.documentIds.includes(d.id);
@@ -20,7 +20,7 @@ export function readsDocument({ tools: { knowledge }, allowedCallers }: Agent, d
 
 /**
  * Returns the agents that read a document, the newest one first, and a function that opens the chat
- * with one of them. The list is undefined while it loads.
+ * with an agent. The list is undefined while it loads.
  */
 function useReaders(d: Document): { readers: Agent[] | undefined; ask: (agent: Agent) => void } {
   const { agents, loaded } = useAgents();

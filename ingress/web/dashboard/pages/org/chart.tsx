@@ -107,7 +107,7 @@ export function Bars({ points, format = count, tick = format, typical = 10, ...a
 export function Lines({ points, format, ...axes }: Axes & { points: { label: string; values: Record<string, number | null> }[]; format: (n: number) => string }) {
   const names = Object.keys(points[0]?.values ?? {});
   const max = Math.max(0, ...points.flatMap((p) => Object.values(p.values).map((v) => v ?? 0)));
-  const top = max === 0 ? 10_000 : roundUp(max); // the axis of an empty chart has a typical length
+  const top = max === 0 ? 10_000 : roundUp(max); // the axis of an empty chart ends at a typical value
   const step = (width - left) / Math.max(1, points.length);
   const point = (value: number, i: number) => [left + (i + 0.5) * step, height - bottom - (value / top) * (height - bottom - 8)] as const;
   return (
