@@ -163,8 +163,8 @@ func (h *Handler) attemptFor(c *gin.Context) (attempt, error) {
 
 // finishOIDC handles GET /api/auth/oidc/callback: it logs the person in after the provider has
 // redirected the browser back. It creates an account for a new identity, or links the identity to
-// the account of a person who is logged in. The browser continues at the path with which the login
-// began.
+// the account of a person who is logged in. Then it redirects the browser to the path next of the
+// request that began the login.
 func (h *Handler) finishOIDC(c *gin.Context) {
 	if h.provider == nil {
 		httpx.Fail(c, errNoProvider())
@@ -211,7 +211,8 @@ func (h *Handler) finishOIDC(c *gin.Context) {
 // logInByIdentity logs a person in. The first login of an identity counts as a sign-up, because it
 // usually creates an account. It does not count if it only links the identity to the account of
 // loggedIn, the user who is already logged in. takeOver is whether an unproven email address may be
-// taken from another account. The error is ErrMayTakeOver, wrapped, if the person may ask for that.
+// taken from another account. The error wraps ErrMayTakeOver if the person may ask for such a
+// takeover.
 func (h *Handler) logInByIdentity(
 	c *gin.Context, person accountdb.Identity, loggedIn string, takeOver bool, login accountdb.NewLogin,
 ) (account accountdb.Account, err error) {

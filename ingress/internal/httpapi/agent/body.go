@@ -178,8 +178,8 @@ func checkSuggestions(p *httpx.Problems, questions []string) {
 	p.Count(path, len(questions), maxSuggestions)
 }
 
-// checkCallers checks the kinds of callers who may call an agent. The caller must not call it for
-// null, which selects the default.
+// checkCallers checks the kinds of callers who may call an agent. It must not be called for null,
+// which selects the default.
 func checkCallers(p *httpx.Problems, callers []domain.CallerKind) {
 	if len(callers) == 0 {
 		p.Add("allowedCallers", httpx.CodeTooShort, "must not be empty")
@@ -222,7 +222,7 @@ func (f *agentFields) apply(a *domain.Agent, seal seals, p *httpx.Problems) {
 	a.AppendSources = f.AppendSources.Or(a.AppendSources)
 	a.Suggestions = f.Suggestions.Or(a.Suggestions)
 
-	// Remove the tools before the body's tools are applied; null has none.
+	// Null removes all tools. The body then contains no tools to apply.
 	if f.Tools.Null {
 		a.Tools = domain.Tools{}
 	}

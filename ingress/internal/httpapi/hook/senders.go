@@ -16,9 +16,9 @@ const (
 )
 
 // verify records that a client address has sent a signed delivery to a hook. The record is kept in
-// memory for a day and in PostgreSQL for all ingress processes. If the record cannot be stored, the
-// next delivery from this address tries again. hook.Senders, which comes from PostgreSQL, contains
-// the record at other processes.
+// memory for a day and in PostgreSQL for all ingress processes. Other processes find it in
+// hook.Senders, which they read from PostgreSQL. If the record cannot be stored, the next delivery
+// from this address tries again.
 func (h *Handler) verify(ctx context.Context, hook *intake.Hook, client string) {
 	sender := hook.ID + " " + client
 	if !h.senders.add(sender) {
