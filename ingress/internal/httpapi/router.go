@@ -28,8 +28,8 @@ func (a *api) routes() []httpx.Route {
 }
 
 // pages returns all routes except those that the method routes returns. Admission does not check
-// their requests. The routes for probes ignore the query, because load balancers add parameters.
-// Each of them authenticates its callers itself, or needs no credential.
+// their requests. Each route authenticates its callers itself, or needs no credential. The routes
+// for probes ignore the query, because load balancers add parameters.
 func (a *api) pages(m *metrics) []httpx.Route {
 	people := account.Pages{Handler: a.account}
 	return []httpx.Route{

@@ -157,8 +157,8 @@ type signupBody struct {
 	Name     httpx.Optional[string] `json:"name"`
 }
 
-// Check checks the fields. The rules for new passwords apply. Whether the address has an account
-// already is checked by the store.
+// Check checks the fields. The rules for new passwords apply. The store checks whether the address
+// has an account already.
 func (b *signupBody) Check(p *httpx.Problems) {
 	p.Email("email", b.Email)
 	checkPassword(p, "password", b.Password)

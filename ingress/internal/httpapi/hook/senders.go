@@ -70,8 +70,8 @@ func (s *verifiedSenders) add(sender string) bool {
 	return true
 }
 
-// shrink removes the expired senders. If the cache is still full, it removes a tenth of the others.
-// So not every new sender has to search the whole cache. The caller holds the lock.
+// shrink removes the expired senders. If the cache is still full, shrink removes a tenth of the
+// others, so that not every new sender has to search the whole cache. The caller holds the lock.
 func (s *verifiedSenders) shrink(now time.Time) {
 	for sender, until := range s.until {
 		if !now.Before(until) {

@@ -210,8 +210,9 @@ func answerOwner(who domain.Caller) string {
 }
 
 // CountAnswer counts a response of the given size against the caller's limit. If ReserveAnswer has
-// counted an estimate, CountAnswer replaces the estimate by the given size. If the response is not
-// large, CountAnswer returns nil and no error. The caller must call Leave.
+// counted an estimate, CountAnswer replaces the estimate by the given size. The caller must call
+// Leave on the result. If the response is not large, the result is nil, on which Leave does
+// nothing.
 func CountAnswer(c *gin.Context, bytes int) (*LargeAnswer, error) {
 	st := StateFor(c)
 	if reserved := st.reserved; reserved != nil {

@@ -23,7 +23,8 @@ const SocketVersion = "13"
 // Problem is the body of an error response (RFC 9457). Fail creates it. Programs use the code;
 // title and detail are for people.
 type Problem struct {
-	// Short text for all errors with the code.
+	// Type is the URL of the description of the code. Title is a short text for all errors with the
+	// code.
 	Type   string `json:"type"`
 	Title  string `json:"title"`
 	Status int    `json:"status"`

@@ -125,7 +125,7 @@ func (d *Decoder) peek() byte {
 }
 
 // Value decodes one value of shape s into dst. The decoder never stores a value of the wrong type;
-// it adds a problem and continues behind the value.
+// it adds a problem and continues after the value.
 func (d *Decoder) Value(s *shape, dst reflect.Value) *apierr.Field { //nolint:cyclop // one case for each kind
 	first := d.peek()
 	switch s.kind {
@@ -260,8 +260,8 @@ func (d *Decoder) float(dst reflect.Value) *apierr.Field {
 	return nil
 }
 
-// structure decodes an object into a struct and adds a problem for each missing required field. It
-// has at most 64 fields; see fieldsFor.
+// structure decodes an object into a struct and adds a problem for each missing required field. The
+// struct has at most 64 fields; see fieldsFor.
 func (d *Decoder) structure(s *shape, dst reflect.Value) *apierr.Field {
 	if err := d.down(); err != nil {
 		return err
@@ -384,7 +384,7 @@ func (d *Decoder) list(s *shape, dst reflect.Value) *apierr.Field {
 	}
 }
 
-// Into decodes Src into target. White space after the value is not checked.
+// Into decodes a value from Src into target. It does not check the text after the value.
 func (d *Decoder) Into(target reflect.Value) *apierr.Field {
 	return d.Value(shapeFor(target.Type()), target)
 }

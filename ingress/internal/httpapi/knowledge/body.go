@@ -45,9 +45,9 @@ type newDocumentBody struct {
 }
 
 // documentChangeBody is the JSON body of a PUT. It accepts all fields of a document that was read
-// with GET. Workers may have updated the fields of type Volatile since then, so it accepts any
-// values of these fields. The document is processed again only if the content, the URL or the name
-// changes.
+// with GET. The fields of type Volatile may have any values, because workers may have changed them
+// since the document was read. The document is processed again only if the content, the URL or the
+// name changes.
 type documentChangeBody struct {
 	documentFields
 	// Null changes a document with a URL into one with uploaded content.
@@ -137,8 +137,8 @@ func (f *documentFields) Check(p *httpx.Problems, address httpx.Optional[string]
 }
 
 // checkBase64 decodes the whole content once before it is stored, so that nothing is stored if the
-// base64 is invalid. The result of decoding is discarded; content decodes it again while it is
-// stored. A problem is added for invalid base64 and for empty content.
+// base64 is invalid. The decoded content is discarded. The method content decodes it again while it
+// is stored. A problem is added for invalid base64 and for empty content.
 func (f *documentFields) checkBase64(p *httpx.Problems) {
 	if !f.ContentBase64.Set {
 		return
@@ -152,7 +152,7 @@ func (f *documentFields) checkBase64(p *httpx.Problems) {
 	}
 }
 
-// decoded returns a reader that decodes base64 while it is read, so that the decoded document is
+// decoded returns a reader that decodes base64 piece by piece, so that the decoded document is
 // never in memory as a whole. Decoding is strict: bits after the last byte must be 0. Line breaks
 // are permitted.
 func decoded(text []byte) io.Reader {

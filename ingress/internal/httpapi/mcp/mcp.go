@@ -61,7 +61,7 @@ func (h *Handler) Routes() []httpx.Route {
 }
 
 // mcp handles POST /mcp, the endpoint of an MCP server whose tools are the organization's agents.
-// It returns when the response is complete; for a tool call, this is when the run has finished.
+// mcp returns when the response is complete. For a tool call, this is when the run has finished.
 func (h *Handler) mcp(c *gin.Context) {
 	var buf bytes.Buffer
 	if err := httpx.ReadBody(c, &buf, httpx.MaxBody); err != nil {
@@ -109,8 +109,8 @@ type envelope struct {
 	Params  json.RawMessage `json:"params"`
 }
 
-// envelopeID is the id of a message: a string or a number. Only one of the fields is set, and
-// neither for a notification.
+// envelopeID is the id of a message: a string or a number. For a request, one of the fields is set.
+// For a notification, neither is set.
 type envelopeID struct {
 	Text   string
 	Number int64
@@ -188,8 +188,8 @@ type toolArguments struct {
 }
 
 // Run starts a run of an agent and waits until it finishes or waits for a person. progress reports
-// a text to the client while the run continues. The error is one for the client; the run may exist
-// nevertheless.
+// a text to the client while the run continues. The error is meant for the client. Even after an
+// error, the run may exist.
 func (t *agentTools) Run(_ context.Context, call agenttools.Call, progress func(string)) (*domain.Run, error) {
 	s, err := t.submission(call)
 	if err != nil {
@@ -207,7 +207,7 @@ func (t *agentTools) Run(_ context.Context, call agenttools.Call, progress func(
 }
 
 // submission returns the submission of a tool call. Problems of the arguments are returned as one
-// error. A key in the call makes it idempotent.
+// error. An idempotency key in the call makes the submission idempotent.
 func (t *agentTools) submission(call agenttools.Call) (*dispatch.Submission, error) {
 	found, arguments := &httpx.Problems{}, toolArguments{}
 	if call.Arguments == nil {
@@ -243,8 +243,8 @@ func (t *agentTools) submission(call agenttools.Call) (*dispatch.Submission, err
 }
 
 // run submits a tool call's run and waits for it. If the client disconnects, a run without an
-// idempotency key is cancelled after a grace period. It takes the slots of a stream, and reserves
-// room for a large response.
+// idempotency key is cancelled after a grace period. The call takes the slots of a stream, and
+// reserves room for a large response.
 func (t *agentTools) run(s *dispatch.Submission, progress func(string)) (*domain.Run, error) {
 	seats, err := t.h.TakeStreams(s.Caller)
 	if err != nil {
@@ -471,9 +471,9 @@ func (w *mcpWriter) ping() {
 	}
 }
 
-// refusal returns the error for the response: a JSON-RPC error if the SDK has rejected the message,
-// or an API error if a lookup has failed. It returns nil and nil if the SDK has responded. It must
-// be called after the SDK has returned.
+// refusal returns the error with which the handler must respond: a JSON-RPC error if the SDK has
+// rejected the message, or an API error if a lookup has failed. It returns nil and nil if the SDK
+// has responded. It must be called after the SDK has returned.
 func (w *mcpWriter) refusal() (*fault, error) {
 	if w.refused == 0 && w.failure == nil {
 		return nil, nil //nolint:nilnil // no error

@@ -113,15 +113,16 @@ func (b *branch) continueBy(ctx context.Context, s *dispatch.Submission, session
 		return nil
 	}
 
-	// The answer is not from this session, so the run continues none, and the request's history is
-	// used.
+	// The answer is not from this session, so the run continues no run, and the request's history
+	// is used.
 	s.Previous, s.History = new(""), b.history()
 	return nil
 }
 
 // replaceFirst sets the run that a submission continues if the request contains no answer. If the
-// request replaces a message or an answer, the submission continues the run before it. A message to
-// replace that is not in the session is treated like the first one.
+// request replaces a message or an answer, the submission continues the run before it. If the
+// session does not have the message to replace, the message is treated like the first message of
+// the session.
 func (b *branch) replaceFirst(ctx context.Context, s *dispatch.Submission, sessions *sessiondb.Store) error {
 	if !b.replaces {
 		return nil

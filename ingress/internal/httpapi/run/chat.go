@@ -21,7 +21,7 @@ import (
 const demoRetention = 24 * time.Hour
 
 // chatBody is the body of a chat request. A body in the format of a user interface library is
-// converted to it; see conversation.
+// converted to a chatBody; see conversation.
 type chatBody struct {
 	// Session of the run, chosen by the client.
 	SessionID string                 `json:"sessionId" required:"true"`
@@ -101,7 +101,8 @@ func (h *Handler) chatSubmission(c *gin.Context) (*dispatch.Submission, *uistrea
 		refuseOptions(found, &s.Options)
 	}
 
-	// The AI SDK sends the whole conversation. Its ids determine which run is continued.
+	// The AI SDK sends the whole conversation. The ids of its messages determine which run is
+	// continued.
 	if before := body.before; before != nil {
 		s.Sent = before.sent(visits(who))
 		s.Before = func(ctx context.Context) error { return before.continueBy(ctx, s, h.SessionsDB) }
