@@ -77,7 +77,7 @@ func checkEndpointURL(p *httpx.Problems, address string) {
 }
 
 // checkEvents checks the names of the events of which an endpoint is notified. The list must have
-// at least one entry, and none twice. Only as many entries as there are events are checked.
+// at least one entry, and no entry twice. Only as many entries as there are events are checked.
 func checkEvents(p *httpx.Problems, events []string) {
 	if len(events) == 0 {
 		p.Add("events", httpx.CodeTooShort, "must contain at least one event")
@@ -95,7 +95,8 @@ func checkEvents(p *httpx.Problems, events []string) {
 	p.Count("events", len(events), len(domain.NotificationEvents)) // last, because a problem of the list suppresses problems of its entries
 }
 
-// newEndpointBody is the body of POST /api/notifications. Other fields are optional.
+// newEndpointBody is the body of POST /api/notifications. Except for url and events, its fields are
+// optional.
 type newEndpointBody struct{ endpointFields }
 
 // Check checks the fields. URL and events are required.

@@ -43,8 +43,8 @@ func (h *Handler) Routes() []httpx.Route {
 	return slices.Concat(h.organizationRoutes(), h.keyRoutes())
 }
 
-// organizationRoutes returns the routes of organizations and their members. An organization is
-// created only by a person, since a key belongs to an existing one.
+// organizationRoutes returns the routes of organizations and their members. A key of an
+// organization cannot create organizations, because it belongs to its own.
 func (h *Handler) organizationRoutes() []httpx.Route {
 	const member, admin, owner = domain.RoleMember, domain.RoleAdmin, domain.RoleOwner
 	anyMember := httpx.ByID(httpx.OnlyError(h.readMember), id.User, id.Invitation)

@@ -52,9 +52,9 @@ func (h *Handler) streamChat(c *gin.Context, s *dispatch.Submission, run *rundb.
 	h.streamFormatted(c, reader, h.Readers.Begin(run, formatRules(s, to.Format)), to)
 }
 
-// streamFormatted sends a run's events in the format of a library, and closes the reader. reading
-// watches whether the client still reads; it decides what happens to the run when the client
-// disconnects.
+// streamFormatted sends a run's events in the format of a library, and closes the reader. The
+// argument reading watches whether the client still reads, and decides what happens to the run when
+// the client disconnects.
 func (h *Handler) streamFormatted(c *gin.Context, reader *stream.Reader, reading *readers.Reader, to *uistream.Reader) {
 	defer reading.End(c.Request.Context()) // runs after the reader is closed
 	defer reader.Close()
@@ -140,8 +140,9 @@ func (h *Handler) streamRun(c *gin.Context, runID string, asked *uistream.Reader
 	h.sendFormatted(c, runID, reader, asked)
 }
 
-// openRun returns a run and a reader of its events after last. The caller must close the reader.
-// The errors are not_found for a run that the caller may not read, and that of dispatch.ErasedRun.
+// openRun returns a run and a reader of its events after the event last. The caller must close the
+// reader. The error is not_found for a run that the caller may not read, and that of
+// dispatch.ErasedRun for an erased run.
 func (h *Handler) openRun(c *gin.Context, runID string, last domain.EventID) (*rundb.StoredRun, *stream.Reader, error) {
 	run, err := h.findRun(c, runID)
 	if err != nil {

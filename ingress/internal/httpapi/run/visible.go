@@ -33,7 +33,7 @@ const visitorFailure = "The agent could not answer."
 var emptyInput = json.RawMessage("{}")
 
 // sendRun responds with a run object that contains the data that the caller may see. body is the
-// rendered run. It is not changed, because other requests may share it.
+// rendered run. sendRun does not change body, because other requests may share it.
 func (h *Handler) sendRun(c *gin.Context, status int, body []byte) error {
 	who := httpx.Caller(c)
 	switch {
@@ -116,11 +116,12 @@ func runForVisitor(body []byte) ([]byte, error) {
 	return run.Render()
 }
 
-// hideCallData removes the input and output of a tool call. Its name and progress stay visible. It
-// changes the call.
+// hideCallData removes the input and output from the argument call. The name and progress of the
+// call stay visible.
 func hideCallData(call *domain.ToolCall) { call.Input, call.Output = emptyInput, nil }
 
-// hideActionData removes the input of the tool calls for which a run waits. It changes the action.
+// hideActionData removes the input of the tool calls for which a run waits from the argument
+// action.
 func hideActionData(action *domain.RequiredAction) {
 	action.Input = emptyInput
 	for i := range action.Calls {

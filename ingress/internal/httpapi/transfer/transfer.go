@@ -22,16 +22,16 @@ import (
 // transfer.
 var ErrCut = errors.New("aborted to make room for another transfer")
 
-// Limiter enforces a Policy. Open contains the transfers that are in progress, the oldest first.
-// Its methods are safe for concurrent use. Mu protects Open.
+// Limiter enforces a Policy. The methods of a Limiter are safe for concurrent use. Open contains
+// the transfers that are in progress, the oldest first. Mu protects Open.
 type Limiter struct {
 	*Policy
 	Mu   sync.Mutex
 	Open []*Slot
 }
 
-// Owner identifies the sender or reader for which a transfer counts. Transfers with the same
-// organization, credential or client share limits.
+// Owner identifies the sender or reader against whose limits a transfer counts. Transfers with the
+// same organization, credential or client share limits.
 type Owner struct {
 	Organization, Credential string
 	Client                   string // the client's address, or the /64 prefix for IPv6
@@ -359,7 +359,7 @@ func (p *Slot) arrived() error {
 }
 
 // setDeadline sets the deadline for the rest of the request, during which the service does not wait
-// for the client. The limit of pace no longer applies.
+// for the client. The required pace no longer applies.
 func (p *Slot) setDeadline(d time.Duration) {
 	p.all.Mu.Lock()
 	defer p.all.Mu.Unlock()
