@@ -80,7 +80,7 @@ func (a *api) begin(c *gin.Context) *httpx.State {
 
 // catch recovers from a panic and responds with 500 and without details. If the response has
 // already begun, it closes the connection, so that the client does not take a partial response for
-// a complete one. It must be deferred directly, since it calls recover. Panics with
+// a complete one. catch must be deferred directly, because it calls recover. Panics with
 // http.ErrAbortHandler are passed on to net/http, which closes the connection.
 func catch(c *gin.Context) {
 	reason := recover()

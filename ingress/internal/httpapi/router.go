@@ -90,8 +90,8 @@ func failPage(c *gin.Context, err error) {
 	httpx.FailOn(c, err, func(status int, problem string) { account.ShowNotice(c, status, problem) })
 }
 
-// engine builds the router from the route tables. It is called once. All routes are known then, so
-// a conflict of paths panics at the start.
+// engine builds the router from the route tables. It is called once, at the start. A conflict of
+// paths causes a panic.
 func (a *api) engine(m *metrics) *gin.Engine {
 	gin.SetMode(gin.ReleaseMode)
 	e := gin.New()

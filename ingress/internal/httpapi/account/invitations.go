@@ -20,8 +20,8 @@ type ownInvitation struct {
 	ExpiresAt    domain.Time             `json:"expiresAt"`
 }
 
-// invitationView returns an invitation in the form for the response to the invited person. The role
-// is the one that the person gets by accepting the invitation.
+// invitationView returns an invitation in the form for the response to the invited person. It
+// contains the role that the person gets by accepting the invitation.
 func invitationView(i accountdb.OwnInvitation) ownInvitation {
 	return ownInvitation{i.ID, i.Organization, i.Role, i.ExpiresAt}
 }

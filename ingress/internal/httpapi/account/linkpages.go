@@ -211,7 +211,7 @@ func showLinkGone(c *gin.Context, err error, words string) {
 	ShowNotice(c, http.StatusNotFound, words)
 }
 
-// ShowNotice shows a page with one message. It is meant for errors; the page has no other content.
+// ShowNotice shows a page with one message and no other content. It is meant for errors.
 func ShowNotice(c *gin.Context, status int, words string) {
 	page, err := web.RenderNotice(web.Notice{Title: "Something went wrong", Words: words, Problem: true})
 	showRendered(c, status, page, err)

@@ -56,9 +56,9 @@ func (h *Handler) accept(c *gin.Context) error {
 // acceptInvitation uses an invitation's token. If the caller is logged in with the invited email
 // address, the caller becomes a member. Otherwise, the user with this address and the given
 // password becomes a member. If there is no such user and mayJoin is true, acceptInvitation creates
-// an account, which takes over the address from any account that has not proven it. It returns the
-// account, the token of the new session, and the session as stored. The membership and the session
-// are stored in one transaction, which also uses up the invitation.
+// an account. This account takes over the address from any account that has not proven it.
+// acceptInvitation returns the account, the token of the new session, and the session as stored.
+// The membership and the session are stored in one transaction, which also uses up the invitation.
 func (h *Handler) acceptInvitation(c *gin.Context, body acceptBody, mayJoin bool) (accountdb.Account, string, accountdb.NewLogin, error) {
 	none := func(err error) (accountdb.Account, string, accountdb.NewLogin, error) {
 		return accountdb.Account{}, "", accountdb.NewLogin{}, err
@@ -109,8 +109,8 @@ func (h *Handler) openAccount(c *gin.Context, email string, body acceptBody, may
 		return "", "", false, err
 	}
 
-	// If the person only wants to log in, check the password even for an unknown address, so that
-	// the response time does not reveal that it is unknown.
+	// If the person only wants to log in, check the password even for an unknown address.
+	// Otherwise, the response time would reveal that the address is unknown.
 	if known || !mayJoin {
 		userID, hash, err = h.authenticate(c, email, body.Password.Value)
 		if !mayJoin || apierr.CodeFor(err) != apierr.Unauthenticated {

@@ -28,9 +28,9 @@ const (
 )
 
 // loginLimits limits the number of wrong passwords; correct passwords do not count. The limit for
-// one account from one client address is strict. It does not lock out the owner when other people
-// use other addresses. The limit for a client address hinders trying one password on many accounts.
-// The limit for an account hinders guesses from many addresses. The counts are those of one ingress
+// one account from one client address is strict. Strangers at other addresses therefore cannot lock
+// out the owner. The limit for a client address hinders trying one password on many accounts. The
+// limit for an account hinders guesses from many addresses. The counts are those of one ingress
 // process, and are lost when it ends.
 type loginLimits struct{ pair, Address, Account *ratelimit.Failures }
 

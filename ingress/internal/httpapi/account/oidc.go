@@ -271,7 +271,7 @@ func (h *Handler) personFor(c *gin.Context, begun attempt) (accountdb.Identity, 
 }
 
 // failLogin responds to a failed login. Browsers get the login page with the error; other clients
-// get the response of httpx.Fail. It must be called before anything else is written.
+// get the response of httpx.Fail. failLogin must be called before anything else is written.
 func (h *Handler) failLogin(c *gin.Context, err error) {
 	if !strings.Contains(c.GetHeader("Accept"), "text/html") {
 		httpx.Fail(c, err)

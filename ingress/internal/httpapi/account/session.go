@@ -36,7 +36,7 @@ type SessionView struct {
 	Organizations []domain.Membership `json:"organizations"`
 }
 
-// session handles GET /api/auth/session. It works with any credential.
+// session handles GET /api/auth/session. Any credential is accepted.
 func (h *Handler) session(c *gin.Context) error {
 	view, err := h.Session(c.Request.Context(), httpx.Caller(c))
 	if err != nil {

@@ -89,7 +89,7 @@ func (h *Handler) writeAgent(c *gin.Context, status int, agent domain.Agent) {
 
 // createAgent handles POST /api/agents: it creates an agent from the body, or from a template and
 // the fields that differ from it. The status is 201. The documents to which the agent's searches
-// are restricted must exist. Fields of the body override those of the template.
+// are restricted must exist. Fields of the body override the fields of the template.
 func (h *Handler) createAgent(c *gin.Context) error {
 	body, found, err := httpx.Collect[createAgentBody](c)
 	if err != nil {

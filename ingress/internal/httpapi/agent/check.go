@@ -47,7 +47,7 @@ type ClaimSigner interface {
 }
 
 // checkAgent handles POST /api/agents?id=&action=check: it tries to reach the agent's models, MCP
-// servers and search provider, and the hosts of its endpoints, and stores the result as the agent's
+// servers and search provider, and the hosts of its endpoints. It stores the result as the agent's
 // last check. The response is 200 with the check, even if a connection failed. Errors: rate_limited
 // after ChecksPerMinute checks in a minute, and budget_exceeded, because the models are really
 // called.

@@ -172,7 +172,7 @@ func (h *Handler) importOpenAPI(c *gin.Context) error {
 		return found.Err()
 	})
 
-	// ErrUnchanged reports that nothing was written, so the response shows the agent as it is.
+	// After errUnchanged nothing was written, so the response shows the agent as it is.
 	switch {
 	case errors.Is(err, errUnchanged):
 		agent = previous
@@ -312,7 +312,8 @@ func (h *Handler) checkSize(agent *domain.Agent, p *httpx.Problems) error {
 // that cannot be converted or have no usable endpoint, with the reasons. The error lists problems
 // of the document, or of the names of operations.
 func (b *importBody) convert() ([]domain.Endpoint, []skippedView, error) {
-	// Invalid contains problems that the caller can fix; other errors are faults of the service.
+	// An error of type Invalid contains problems that the caller can fix; other errors are faults
+	// of the service.
 	made, left, err := openapiimport.Convert(b.text, openapiimport.Options{Operations: b.Operations.Value, ServerURL: b.ServerURL.Value})
 	if invalid, ok := errors.AsType[*openapiimport.Invalid](err); ok {
 		found := &httpx.Problems{}

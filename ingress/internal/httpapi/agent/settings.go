@@ -73,8 +73,8 @@ func (f *agentFields) applyPrompt(a *domain.Agent, p *httpx.Problems) {
 }
 
 // shownAgent is an agent in the form of responses. Model settings that the agent does not set are
-// null. The JSON has the fields of all three parts on one level. Fields of shownSettings hide those
-// of domain.Agent with the same name.
+// null. The JSON has the fields of all three parts on one level. A field of shownSettings hides the
+// field of domain.Agent with the same name.
 type shownAgent struct {
 	domain.Agent
 	shownSettings

@@ -47,8 +47,8 @@ func setTool[T any](null bool, apply func() *T) *T {
 
 // previous returns a copy of the agent's tool before the change, or an empty tool if the agent does
 // not have it yet. In the second case, it adds a problem if the request does not set enabled. The
-// copy is shallow: its lists are those of the agent, so apply methods replace lists and never
-// change them.
+// copy is shallow and shares the agent's lists, so apply methods replace lists and never change
+// them.
 func previous[T any](p *httpx.Problems, path string, enabled httpx.Optional[bool], old *T) *T {
 	if old == nil {
 		if !enabled.Set {

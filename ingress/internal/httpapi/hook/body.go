@@ -198,8 +198,8 @@ func checkSecret(p *httpx.Problems, source domain.HookSource, secret string) {
 	}
 }
 
-// filter returns the conditions in the form that is stored. It is never nil. The conditions must
-// have been checked.
+// filter returns the conditions in the form that is stored. The result is never nil. The conditions
+// must have been checked.
 func (f *hookFields) filter() []domain.HookFilter {
 	out := make([]domain.HookFilter, len(f.Filter.Value))
 	for i, by := range f.Filter.Value {

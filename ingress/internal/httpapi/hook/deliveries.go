@@ -284,7 +284,7 @@ func (h *Handler) redeliver(c *gin.Context, hook *intake.Hook, deliveryID string
 }
 
 // redeliveredID returns the id of a delivery's nth redelivery. If the delivery is itself a
-// redelivery, the new id is derived from the original delivery's id, so that ids do not grow with
+// redelivery, the new id is derived from the original delivery's id. Ids therefore do not grow with
 // each redelivery.
 func redeliveredID(deliveryID string, n int) string {
 	if at := strings.LastIndex(deliveryID, redeliveredSuffix); at > 0 {

@@ -31,8 +31,8 @@ const (
 	DeliveryBegins = 4 << 10
 
 	// The limit on deliveries without a valid signature from one client address to one hook. It is
-	// so high that a misconfigured source soon gets through once it is corrected, and so low that
-	// secrets cannot be guessed. A blocked sender is blocked only for this hook.
+	// high, so that a source soon gets through after its configuration was corrected. It is low
+	// enough that secrets cannot be guessed. A blocked sender is blocked only for this hook.
 	maxUnsigned    = 120
 	unsignedWindow = time.Minute
 

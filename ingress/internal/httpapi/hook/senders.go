@@ -48,8 +48,8 @@ func (s *verifiedSenders) has(sender string) bool {
 }
 
 // add adds a sender for a day. It returns false if the sender is already in the cache. If the cache
-// is full, add first removes expired senders and, if necessary, arbitrary ones. The caller stores
-// the sender if add returns true.
+// is full, add first removes expired senders and, if necessary, arbitrary senders. The caller
+// stores the sender if add returns true.
 func (s *verifiedSenders) add(sender string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

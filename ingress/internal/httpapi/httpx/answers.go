@@ -164,7 +164,7 @@ func (l *LargeAnswer) Leave() {
 
 // Write writes body in pieces. The write deadline is TransferTime after the start of the response,
 // extended for each byte sent by the time that the byte takes at SlowestRate. The caller has sent
-// the headers. The errors are overloaded, and those of the connection.
+// the headers. The error is overloaded, or an error of the connection.
 func (l *LargeAnswer) Write(w io.Writer, body []byte) error {
 	for piece := range slices.Chunk(body, AnswerPiece) {
 		if err := l.extend(); err != nil {

@@ -212,8 +212,8 @@ func begins(k kind, first byte) bool {
 	}
 }
 
-// wrong skips a value of the wrong type and adds a problem for it, but not for problems within it.
-// Only a syntax error is returned.
+// wrong skips a value of the wrong type. It adds one problem for the value, but no problems for the
+// content of the value. Only a syntax error is returned.
 func (d *Decoder) wrong(s *shape) *apierr.Field {
 	before := len(d.Found.List)
 	if err := d.skip(); err != nil {

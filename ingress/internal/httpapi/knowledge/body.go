@@ -193,7 +193,7 @@ func (f *documentFields) newDocument(address string) knowledgedb.NewDocument {
 }
 
 // nameOfAddress returns the name of a document that is fetched from a URL: the last element of the
-// URL's path or, if the path is empty, the URL's host. It is called only if the request contains no
+// URL's path or, if the path is empty, the URL's host. It is used only if the request contains no
 // name.
 func nameOfAddress(address string) string {
 	u, err := url.Parse(address)
@@ -209,8 +209,8 @@ func nameOfAddress(address string) string {
 
 // bindDocument reads a JSON body that may contain a document. The caller must call leave when the
 // body is no longer needed, because the body may occupy a slot. If err is not nil, leave need not
-// be called. All problems of the body are returned as one error. The other errors are those of
-// transfer.Receive and of reading from the upload.
+// be called. All problems of the body are returned as one error. Other errors come from
+// transfer.Receive and from reading the upload.
 func bindDocument[T any](h *Handler, c *gin.Context) (body T, leave func(), err error) {
 	// A small body with a known length is read without a slot, like other JSON bodies.
 	if length := c.Request.ContentLength; length >= 0 && length <= httpx.MaxBody {
@@ -236,9 +236,9 @@ func bindDocument[T any](h *Handler, c *gin.Context) (body T, leave func(), err 
 }
 
 // readDocument reads and decodes a JSON body. length is the declared length of the body, or -1. The
-// buffer is not pooled, because LongText fields refer to its bytes. It is a separate implementation
-// of Bind, because httpx.Bind returns its buffer to a pool. If body implements httpx.Checked, its
-// fields are checked too.
+// buffer is not pooled, because LongText fields refer to its bytes. Therefore httpx.Bind, which
+// returns its buffer to a pool, cannot be used. If body implements httpx.Checked, its fields are
+// checked too.
 func readDocument[T any](from io.Reader, length int64) (body T, err error) {
 	if length == 0 {
 		return body, apierr.Invalid(httpx.BodyPath, httpx.CodeRequired, "a JSON body is required")
@@ -252,8 +252,8 @@ func readDocument[T any](from io.Reader, length int64) (body T, err error) {
 		buf.Grow(int(length) + bytes.MinRead)
 	}
 
-	// Errors with a code come from the limiter, such as payload_too_large. Other errors are those
-	// of the connection.
+	// Errors with a code come from the limiter, such as payload_too_large. Other errors come from
+	// the connection.
 	if _, err = buf.ReadFrom(from); err != nil {
 		if _, coded := errors.AsType[*apierr.Error](err); coded {
 			return body, err

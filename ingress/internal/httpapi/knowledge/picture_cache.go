@@ -93,8 +93,8 @@ func (c *pictureCache) add(org string, key pictureKey, picture domain.PagePictur
 	}
 }
 
-// forget removes the pictures of a document. It is called when the document is deleted, so that
-// deleted contents do not stay in memory.
+// forget removes the pictures of a document. It must be called when the document is deleted, so
+// that deleted contents do not stay in memory.
 func (c *pictureCache) forget(org, documentID string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -134,7 +134,7 @@ func searchedDocuments(ids []string, found *httpx.Problems) []string {
 }
 
 // searchedMetadata reads and checks conditions on the metadata of documents, in the form
-// name:value. Names are unique, since a document has one value for each name.
+// name:value. Names must be unique, because a document has one value for each name.
 func searchedMetadata(pairs []string, found *httpx.Problems) map[string]string {
 	out := map[string]string{}
 	for i, pair := range pairs[:min(len(pairs), httpx.MaxMetadata)] {

@@ -189,7 +189,7 @@ func (h *Handler) uploadContent(c *gin.Context, f *documentFields) (*blobdb.Uplo
 
 // putDocument handles PUT /api/knowledge?id=: it changes the content, the name or the metadata of a
 // document. Missing fields stay unchanged. The status is 202 if the document must be processed
-// again, otherwise 200. A JSON body may contain the whole document as read.
+// again, otherwise 200. A JSON body may contain all fields of a document that was read with GET.
 func (h *Handler) putDocument(c *gin.Context) error {
 	documentID, err := httpx.RequiredID(c, id.Document)
 	if err != nil {

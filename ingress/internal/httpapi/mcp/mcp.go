@@ -54,8 +54,8 @@ type Handler struct {
 // New returns a Handler.
 func New(deps Deps) *Handler { return &Handler{deps, agenttools.New(openapi.Version())} }
 
-// Routes returns the only route of the protocol. Only API keys are accepted, since assistants have
-// no login session.
+// Routes returns the only route of the protocol. Only API keys are accepted, because assistants
+// have no login session.
 func (h *Handler) Routes() []httpx.Route {
 	return []httpx.Route{{Method: "POST", Path: "/mcp", Need: auth.NeedUserKey, Role: domain.RoleMember, Handle: h.mcp}}
 }
@@ -362,9 +362,9 @@ func streamError(err error, runID string) error {
 }
 
 // mcpWriter wraps the response that the SDK writes. It holds back the SDK's errors in plain text,
-// and any response after a failed lookup, so that the handler can respond with an error in the
-// API's format instead. Its methods may be called concurrently: the SDK writes the response, and
-// another goroutine writes pings. It is created for one request.
+// and any response after a failed lookup. The handler can then respond with an error in the API's
+// format instead. The methods may be called concurrently: the SDK writes the response, and another
+// goroutine writes pings. There is one for each request.
 type mcpWriter struct {
 	gin.ResponseWriter
 

@@ -111,7 +111,8 @@ func (b *newEndpointBody) Check(p *httpx.Problems) {
 }
 
 // endpointChangeBody is the body of a PUT. It accepts all fields of an endpoint that was read with
-// GET. It can change all fields except the secret and the read-only fields.
+// GET. It can change only the fields of endpointFields. The other fields are accepted so that a
+// client can send back an endpoint.
 type endpointChangeBody struct {
 	endpointFields
 	// Only the placeholder for secrets is accepted.
@@ -185,7 +186,7 @@ func (h *Handler) writeEndpoint(c *gin.Context, e domain.NotificationEndpoint, e
 }
 
 // notificationsChanged notifies clients that watch the organization that its endpoints or
-// notifications have changed. It must be called after the change was committed.
+// notifications have changed. It must be called after the change has been committed.
 func (h *Handler) notificationsChanged(c *gin.Context) {
 	h.Changes.Changed(domain.ChangedNotifications, httpx.Caller(c).OrganizationID)
 }

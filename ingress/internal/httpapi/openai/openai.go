@@ -205,8 +205,8 @@ func (h *Handler) submitAndWait(c *gin.Context, s *dispatch.Submission) (*domain
 }
 
 // awaitEnd waits until an accepted run has finished or waits for a person, and returns it. A run
-// that waits for a person is returned in its short form. The result of a finished run is read in
-// full, after memory for it was reserved. The error is unavailable if the service is stopping.
+// that waits for a person is returned in its short form. For a finished run, awaitEnd reserves
+// memory and then reads the whole result. The error is unavailable if the service is stopping.
 func (h *Handler) awaitEnd(c *gin.Context, sub *dispatch.Submitted) (*domain.Run, error) {
 	ctx, ended := c.Request.Context(), sub.Run
 	if sub.Run.Run.Status != domain.RunRequiresAction {
@@ -276,10 +276,9 @@ func waiting(run *domain.Run) (*domain.Run, error) {
 	return nil, stopping
 }
 
-// OfV1 reports whether errors of a request have OpenAI's format. It also returns true for requests
-// of clients whose base URL lacks /v1 or has an additional prefix, because these clients understand
-// errors only in this format. OfV1 looks only at the path, so it can be called before the route is
-// known.
+// OfV1 reports whether errors of a request have OpenAI's format. It also returns true for clients
+// whose base URL lacks /v1 or has an additional prefix. These clients understand errors only in
+// this format. OfV1 looks only at the path, so it can be called before the route is known.
 func OfV1(c *gin.Context) bool {
 	path := c.Request.URL.Path + "/"
 	lacks := func(prefix string) bool { return strings.HasPrefix(path, prefix) }

@@ -120,11 +120,11 @@ func (h *Handler) completeSubmission(ctx context.Context, s *dispatch.Submission
 }
 
 // continueFrom makes a submission continue an earlier run in the session of that run. It sets the
-// session of s. A session belongs to a principal and to an agent or template, so the submission
-// must have the same principal and the same agent or template as the earlier run. If the earlier
-// run ended with calls of tools of the client, the request must contain their results. answers is
-// whether the request contains results. The error has the code that OpenAI's API uses for an
-// unknown response.
+// session of s. A session belongs to a principal and to an agent or template. The submission must
+// therefore have the same principal and the same agent or template as the earlier run. If the
+// earlier run ended with calls of tools of the client, the request must contain their results.
+// answers is whether the request contains results. The error has the code that OpenAI's API uses
+// for an unknown response.
 func (h *Handler) continueFrom(ctx context.Context, s *dispatch.Submission, runID string, answers bool) error {
 	run, err := h.RunsDB.ShortRun(ctx, s.Caller.OrganizationID, s.Principal, runID)
 	coded, isCoded := errors.AsType[*apierr.Error](err)
@@ -197,8 +197,8 @@ func (h *Handler) beginResponse(c *gin.Context, s *dispatch.Submission, echo ope
 }
 
 // getResponse handles GET /v1/responses/<id>: it returns the current state of a run as a response
-// object. The response has the same form as the one to the creation. Runs that were created with
-// store=false are not found.
+// object. The object has the same form as in the response to its creation. Runs that were created
+// with store=false are not found.
 func (h *Handler) getResponse(c *gin.Context) {
 	found := &httpx.Problems{}
 	if value, present := httpx.QueryValue(c, "stream", found); present && value != "false" {
@@ -299,7 +299,7 @@ func (h *Handler) storedEcho(ctx context.Context, run *rundb.StoredRun) (echo op
 // writeResponse responds with the current state of a run as a response object. stored must have the
 // result, if the run has finished.
 func (h *Handler) writeResponse(c *gin.Context, stored *rundb.StoredRun, echo openaiapi.ResponseEcho) {
-	// The result, once there is one, replaces the columns of the row, which lack the answer.
+	// The result of a finished run replaces the columns of the row, which lack the answer.
 	run := stored.Run
 	result, err := stored.Result()
 	if result != nil {

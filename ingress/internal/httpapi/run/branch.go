@@ -86,8 +86,8 @@ func (b *branch) sent(visitor bool) (sent []string) {
 }
 
 // continueBy sets the run that a submission continues. It sets s.Previous and, if the request
-// contains the history, s.History. It is called while the submission is accepted. The error is an
-// invalid request if a visitor replaces a message of another session.
+// contains the history, s.History. continueBy is called while the submission is accepted. The error
+// is an invalid request if a visitor replaces a message of another session.
 func (b *branch) continueBy(ctx context.Context, s *dispatch.Submission, sessions *sessiondb.Store) error {
 	last := b.lastAnswer()
 	if last < 0 {

@@ -45,8 +45,8 @@ func (b *chatBody) Check(found *httpx.Problems) {
 }
 
 // chat runs an agent or template for a person. It responds with the finished run or with a stream
-// of the run's events. The target is an agent or a template, which the query names. Whether the
-// response is a stream depends on the body, the query and the Accept header.
+// of the run's events. The query names the agent or template. The body, the query and the Accept
+// header determine whether the response is a stream.
 func (h *Handler) chat(c *gin.Context) {
 	var (
 		s   *dispatch.Submission

@@ -362,9 +362,9 @@ func (h *Handler) ReadAccepted(c *gin.Context, run *rundb.StoredRun) error {
 	return err
 }
 
-// postRuns handles POST /api/runs: it cancels a run, or applies a person's decision to a run that
-// waits for it. The response is the run after the change. A decision about another call than the
-// one that the run waits for is an error.
+// postRuns handles POST /api/runs: it cancels a run, or applies a person's decision about a tool
+// call for which the run waits. The response is the run after the change. If the run waits for a
+// decision about another call, the result is an error.
 func (h *Handler) postRuns(c *gin.Context) {
 	runID, err := httpx.RequiredID(c, id.Run)
 	if err != nil {

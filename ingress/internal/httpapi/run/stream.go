@@ -74,8 +74,8 @@ func formatRules(s *dispatch.Submission, format uistream.Format) readers.Rules {
 }
 
 // OpenSubmitted accepts a submission and returns its run and a reader of the run's events. The
-// caller must close the reader. The events of an existing run are read from its log, after memory
-// for them was reserved. After an error, the run may exist; the header Location names it.
+// caller must close the reader. For an existing run, OpenSubmitted reserves memory and then reads
+// the events from the run's log. After an error, the run may exist; the header Location names it.
 func (h *Handler) OpenSubmitted(c *gin.Context, s *dispatch.Submission) (*stream.Reader, *rundb.StoredRun, error) {
 	s.Traceparent = httpx.Traceparent(c)
 

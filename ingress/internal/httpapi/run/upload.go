@@ -103,7 +103,7 @@ func checkUpload(found *httpx.Problems, name, sessionID string) {
 type formUpload struct {
 	// Body of the request.
 	in *transfer.Upload
-	// Fields as known so far.
+	// Fields of the query, replaced by the fields of the form that were read so far.
 	name, sessionID string
 	file            domain.File // the stored file; the id is empty until it is stored
 }

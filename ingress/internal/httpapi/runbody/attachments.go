@@ -52,8 +52,8 @@ func (b *OptionsBody) AskedAttachments(found *httpx.Problems) []dispatch.Attachm
 }
 
 // Attachments converts the images and files of a request in another protocol's format to
-// attachments of a run. Their fields were checked when they were read. Paths of problems are those
-// of the other protocol (Exact).
+// attachments of a run. Their fields were checked when they were read. The paths of problems have
+// the form of the other protocol (Exact).
 func Attachments(list []openaiapi.Attached) []dispatch.Attachment {
 	var out []dispatch.Attachment
 	for _, a := range list {

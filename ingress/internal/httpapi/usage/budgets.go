@@ -101,10 +101,10 @@ func (h *Handler) createBudget(c *gin.Context) error {
 	return httpx.JSON(c, http.StatusCreated, budget)
 }
 
-// budgetChange is the body of PUT /api/budgets. It may have all fields of a budget as read, but
-// only the limit can change. A client can therefore send back an object that it has read. Fields of
-// type ReadOnly must have their current values. Fields of type Volatile may have any values,
-// because they change without a request.
+// budgetChange is the body of PUT /api/budgets. It may have all fields of a budget that was read,
+// but only the limit can change. A client can therefore send back an object that it has read.
+// Fields of type ReadOnly must have their current values. Fields of type Volatile may have any
+// values, because they change without a request.
 type budgetChange struct {
 	Limit     httpx.Optional[int64]  `json:"limit"`
 	ID        httpx.ReadOnly         `json:"id"`

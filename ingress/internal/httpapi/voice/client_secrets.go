@@ -85,8 +85,8 @@ type clientSecretView struct {
 
 // createClientSecret handles POST /v1/realtime/client_secrets: it creates a secret with which a web
 // page can open a voice connection. The caller must be a user or a key. The secret permits only
-// connections to one agent and one session. It is valid until its lifetime ends, or until the
-// credential of its creator becomes invalid.
+// connections to one agent and one session. The secret is valid until its lifetime ends, or until
+// the credential of its creator becomes invalid.
 func (h *Handler) createClientSecret(c *gin.Context) {
 	view, err := h.newClientSecret(c)
 	if err != nil {

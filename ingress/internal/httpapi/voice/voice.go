@@ -237,7 +237,7 @@ func checkProtocol(found *httpx.Problems, req *http.Request) {
 		}
 	}
 
-	// Browsers send the credential as a subprotocol, since they cannot set headers.
+	// Browsers send the credential as a subprotocol, because they cannot set headers.
 	offered, err := auth.Protocols(req)
 	if err != nil || len(offered) == 0 { // authentication has already rejected malformed headers
 		return
@@ -268,8 +268,8 @@ func (h *Handler) checkOrigin(c *gin.Context, model string) error {
 	return apierr.Wrap(apierr.PermissionDenied, cause, "this page's origin is not allowed: add it to the agent's widget")
 }
 
-// findVoice finds the agent or template of a call and checks that voice is enabled for it. k.model
-// must be set; findVoice sets k.tools. The errors are those of a model that does not exist,
+// findVoice finds the agent or template of a call and checks that voice is enabled. k.model must be
+// set; findVoice sets k.tools. Errors: not_found for a model that does not exist,
 // caller_not_allowed, and voice_not_enabled.
 func (h *Handler) findVoice(ctx context.Context, org string, k *voiceCall) error {
 	tools, err := h.toolsFor(ctx, org, k.model)
