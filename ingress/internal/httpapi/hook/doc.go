@@ -6,10 +6,10 @@
 //
 // This package owns the HTTP side:
 //
-//  - the hooks as resources for admins
-//  - the bounds on bodies from strangers
-//  - the limits on deliveries without a valid signature
-//  - the log of rejected deliveries
+//   - the hooks as resources for admins
+//   - the bounds on bodies from strangers
+//   - the limits on deliveries without a valid signature
+//   - the log of rejected deliveries
 //
 // Package webhookin knows the sources' protocols, and intake decides what becomes of a delivery.
 //
