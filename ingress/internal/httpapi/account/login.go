@@ -27,8 +27,8 @@ const (
 	maxPassword = 256
 )
 
-// loginLimits limits the number of wrong passwords; correct passwords do not count. The limit for
-// one account from one client address is strict. Strangers at other addresses therefore cannot lock
+// loginLimits limits the number of wrong passwords; correct passwords do not count. The strictest
+// limit is that for one account and one client address, so strangers at other addresses cannot lock
 // out the owner. The limit for a client address hinders trying one password on many accounts. The
 // limit for an account hinders guesses from many addresses. The counts are those of one ingress
 // process, and are lost when it ends.

@@ -183,7 +183,7 @@ func (h *Handler) finishOIDC(c *gin.Context) {
 		return
 	}
 
-	// A person who is logged in links the identity to that account.
+	// If a person is logged in, the identity is linked to the person's account.
 	ident, err := h.Auth.Person(c.Request)
 	if err != nil {
 		h.failLogin(c, err)
@@ -198,7 +198,7 @@ func (h *Handler) finishOIDC(c *gin.Context) {
 		return
 	}
 
-	// The account that has lost the email address must be authenticated again.
+	// Drop the cached data of the account that has lost the email address.
 	if account.Before != "" {
 		h.Auth.ForgetUser(account.Before)
 	}

@@ -308,7 +308,7 @@ func (h *Handler) editDocument(c *gin.Context, known domain.Document, f *documen
 
 	status := http.StatusOK
 
-	// The store returns a job only in this case.
+	// The store returns a job only if the document must be processed again.
 	if edited.Job != nil { // searches also find words of the name, so a document with a new name must be processed again
 		status = http.StatusAccepted
 	}

@@ -77,8 +77,7 @@ func (h *Handler) mcp(c *gin.Context) {
 	}
 	h.prepare(c, message)
 
-	// Restore the body, which the SDK reads again.
-	// The checks above consumed the body.
+	// Restore the body for the SDK, because the checks above have consumed it.
 	c.Request.Body, c.Request.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	if len(c.Request.Header["Accept"]) == 0 { // a client without an Accept header accepts any type, but the SDK rejects its request
 		c.Request.Header.Set("Accept", "*/*")
@@ -86,9 +85,8 @@ func (h *Handler) mcp(c *gin.Context) {
 
 	c.Header("X-Accel-Buffering", "no")
 	out := &mcpWriter{ResponseWriter: c.Writer}
-	// Serve returns after the tool calls of the request have ended, so the calls may use the
-	// request's context.
-	// Release the room for a large response after it was sent.
+	// Release the room for a large response after the response was sent. Serve returns after the
+	// tool calls of the request have ended, so the calls may use the request's context.
 	defer out.leave()
 	h.tools.Serve(out, c.Request, &agentTools{h: h, c: c, out: out, call: callName(c, id)})
 	switch wrong, err := out.refusal(); {
@@ -343,8 +341,8 @@ func capacityError(err error, run *rundb.StoredRun) error {
 }
 
 // streamError returns the error of a tool call whose event stream ended with err before the run
-// finished. An event log that ends early is an internal error; other errors mean that the service
-// is stopping.
+// finished. It returns erased for an erased run, and not_found for an expired run. An event log
+// that ends early is an internal error. Any other error means that the service is stopping.
 func streamError(err error, runID string) error {
 	switch {
 	case apierr.CodeFor(err) == apierr.Erased:

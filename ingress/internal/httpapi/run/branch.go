@@ -56,9 +56,9 @@ func (b *branch) lastAnswer() int {
 
 // sent returns the parts of the request that determine which run the new run continues, for the
 // request's fingerprint. It omits the history in a visitor's request, which is ignored. The
-// fingerprint must be the same for a retry of the request, so it depends only on the request.
-// Instead of a history, it contains the id of the run that wrote the last answer, if the id names
-// one.
+// fingerprint must be the same for a retry of the request, so it depends only on the request. If
+// the id of the last answer contains a run's id, the result contains this run's id instead of the
+// history.
 func (b *branch) sent(visitor bool) (sent []string) {
 	last, answered := b.lastAnswer(), b.replacedID
 	if last >= 0 {

@@ -229,8 +229,8 @@ func (h *Handler) awaitRun(c *gin.Context, runID string, wait time.Duration) {
 	offload.Do(func() { h.showRun(c, runID, 0) }) // read the run again, because the result of the wait may contain only a part of it
 }
 
-// showRun responds with a run, or returns the run without responding if it has not finished and
-// wait is not 0. The caller must release the result.
+// showRun responds with a run and returns nil. But if the run has not finished and wait is not 0,
+// showRun returns the run without responding. The caller must release the result.
 func (h *Handler) showRun(c *gin.Context, runID string, wait time.Duration) *dispatch.Submitted {
 	run, err := h.findRun(c, runID)
 	switch {

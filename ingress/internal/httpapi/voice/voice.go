@@ -205,10 +205,10 @@ func (h *Handler) callFor(c *gin.Context) (voiceCall, error) {
 	return call, h.checkOrigin(c, call.model)
 }
 
-// bind applies a client secret to a call. If the call has no session id, bind creates one. A caller
-// with a client secret cannot choose the session, because other sessions of the secret's creator
-// are private. The model is truncated; a truncated name never belongs to an agent. Requests for
-// another agent or session get permission_denied.
+// bind applies a client secret to a call. For a call without a secret and a session id, bind
+// creates a session id. A caller with a client secret cannot choose the session, because other
+// sessions of the secret's creator are private. The model is truncated; a truncated name never
+// belongs to an agent. Requests for another agent or session get permission_denied.
 func (k *voiceCall) bind(secret *auth.ClientSecret, modelGiven bool) error {
 	k.model = openaiapi.TruncateModel(k.model)
 	switch {
