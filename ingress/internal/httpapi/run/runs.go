@@ -188,7 +188,7 @@ type runRequest struct {
 }
 
 // getRun responds with one run: as a stream of events, as a timeline, or as a run object after the
-// requested wait. Separate functions do the work before and after a wait; see submit. The
+// requested wait. Separate functions do the work before and after a wait; see respond. The
 // parameters are passed by pointer, which keeps the stack small during the wait.
 func (h *Handler) getRun(c *gin.Context, runID string) {
 	asked, err := h.requestedRun(c)

@@ -95,7 +95,8 @@ func frameFor(who domain.Caller, runID string) func([]byte, domain.Event) []byte
 
 // runForVisitor removes the organization's data from a run object. It decodes and renders the
 // object, which also removes fields that this release does not know. The result has no usage,
-// version, warnings and settings, and no data of tool calls.
+// version, warnings and settings, and no data of tool calls. An error has the message
+// visitorFailure.
 func runForVisitor(body []byte) ([]byte, error) {
 	var run domain.Run
 	if err := json.Unmarshal(body, &run); err != nil {

@@ -57,7 +57,7 @@ func (o *Owner) network() string {
 	return o.Client // the client is not an IP address but a name such as "local"
 }
 
-// OwnerFor returns the owner of a request's transfers: its caller. The caller is verified.
+// OwnerFor returns the owner of a request's transfers: its caller. The owner counts as verified.
 func OwnerFor(c *gin.Context) Owner {
 	who := httpx.Caller(c)
 	return Owner{Organization: who.OrganizationID, Credential: who.Credential, Client: who.Client}
