@@ -83,8 +83,8 @@ var Kinds = map[apierr.Code]struct {
 //
 // If the error is about the parameters, a precondition or the body, Fail first looks up the
 // resource named by the query's id. If the caller may not read the resource, the response is
-// not_found instead. After a call of Fail, the handler must not write. It sets State.Err for the
-// log. It does nothing else if the response has already begun.
+// not_found instead. Fail sets State.Err for the log. If the response has already begun, Fail does
+// not respond. After a call of Fail, the handler must not write.
 func Fail(c *gin.Context, err error) {
 	c.Abort()
 	st := StateFor(c)

@@ -114,7 +114,7 @@ func (f *documentFields) Check(p *httpx.Problems, address httpx.Optional[string]
 		httpx.CheckURL(p, "url", address.Value)
 	}
 
-	// Find the first field with content, and report each further one as a conflict with it.
+	// Report each field with content as a conflict with the previous field that has content.
 	first := ""
 	for _, field := range []struct {
 		name string

@@ -115,9 +115,9 @@ func (f *documentForm) read() error {
 	return f.found.Err()
 }
 
-// next returns the next part. The caller must have read the previous part completely. The header of
-// the part may have up to maxFormHeader bytes. It returns io.EOF after the last part. NextRawPart
-// is used because NextPart would decode quoted-printable content.
+// next returns the next part, or io.EOF after the last part. The caller must have read the previous
+// part completely. The header of the part may have up to maxFormHeader bytes. NextRawPart is used
+// because NextPart would decode quoted-printable content.
 func (f *documentForm) next() (*multipart.Part, error) {
 	f.in.Allow(maxFormHeader)
 	part, err := f.parts.NextRawPart()

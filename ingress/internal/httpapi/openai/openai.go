@@ -305,8 +305,8 @@ func NoSuchPath(routes []httpx.Route) *apierr.Error {
 // FailV1 responds with an error in OpenAI's format. retryable is whether a repetition of the
 // request may succeed. The id of the run, if there is one, is in a header.
 func FailV1(c *gin.Context, status int, retryable bool, coded *apierr.Error) {
-	// A client without an idempotency key must not retry once the run exists, because the agent
-	// would run again.
+	// A client without an idempotency key must not retry after the run was created, because the
+	// agent would run again.
 	runID := httpx.StateFor(c).RunID
 	retry := retryable && coded.Code != apierr.BudgetExceeded && (runID == "" || c.GetHeader("Idempotency-Key") != "")
 	if runID != "" {

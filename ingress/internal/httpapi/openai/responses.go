@@ -54,8 +54,8 @@ func (h *Handler) responseSubmission(c *gin.Context) (*dispatch.Submission, *ope
 	request := openaiapi.ParseResponse(&body, found.Add)
 	request.Echo.View.Link = h.linker(c)
 
-	// The conversation is that of the request. Items that are only references are resolved by
-	// s.Before.
+	// The submission contains the conversation of the request. s.Before resolves items that are
+	// only references.
 	s := v1Submission(c, found, contract.EndpointResponses, request.Model, request.SessionID, request.Conversation)
 	s.Attempt, s.Unstored = attempt(), request.Echo.Unstored
 	s.Attachments = runbody.Attachments(body.Attachments(found.Add))
@@ -149,7 +149,8 @@ func (h *Handler) continueFrom(ctx context.Context, s *dispatch.Submission, runI
 
 	s.SessionID, s.Previous = run.Run.SessionID, &run.Run.ID
 
-	// The client has not named the session, so it is kept as long as that of the first response.
+	// The client has not named the session, so the run is kept only as long as the first run of the
+	// session.
 	if strings.HasPrefix(s.SessionID, sessiondb.OwnSessionPrefix) {
 		s.Retention = dispatch.UnnamedRetention
 	}

@@ -15,9 +15,9 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// submitStream accepts a submission and sends the events of its run. It begins after the event
-// s.Last or, in the format of a library, after the event to.Last. Errors before the first event are
-// HTTP responses.
+// submitStream accepts a submission and sends the events of its run. The stream begins after the
+// event s.Last or, in the format of a library, after the event to.Last. Errors before the first
+// event are HTTP responses.
 func (h *Handler) submitStream(c *gin.Context, s *dispatch.Submission, to *uistream.Reader) {
 	seats, err := h.takeStreams(c) // before the run is accepted, because without slots its events could not be sent
 	if err != nil {
