@@ -54,7 +54,8 @@ func (a *api) observe(m *metrics) gin.HandlerFunc {
 
 // begin sets the request's id and trace, and the headers of every response. It also selects the
 // format of errors. It is a separate function, so that its variables are not on the stack while the
-// request waits. While the ingress stops, each connection is closed after the response.
+// request waits. The connection is closed after the response to a chunked request and, while the
+// ingress stops, after any response.
 func (a *api) begin(c *gin.Context) *httpx.State {
 	st := httpx.StateFor(c)
 	if openai.OfV1(c) {
@@ -130,8 +131,8 @@ func requestIDFor(req *http.Request) string {
 }
 
 // traceparent returns the request's W3C traceparent header, or "" if the header is missing or
-// malformed. Only version 00 is accepted: 00-<32 hex>-<16 hex>-<2 hex>. traceparent is called only
-// if tracing is off; otherwise the tracer reads the header.
+// malformed. Only version 00 is accepted: 00-<32 hex>-<16 hex>-<2 hex>. The result is used only if
+// tracing is off; otherwise the tracer reads the header.
 func traceparent(req *http.Request) string {
 	given := req.Header["Traceparent"]
 	if len(given) != 1 || len(given[0]) != 55 {
