@@ -28,7 +28,7 @@ type metrics struct {
 	requests *prometheus.CounterVec
 	// Durations by route and method.
 	seconds *prometheus.HistogramVec
-	arrived *prometheus.CounterVec // webhook deliveries by source and status
+	arrived *prometheus.CounterVec // webhook deliveries by source and outcome
 	cut     *prometheus.CounterVec // uploads aborted to make room for others, by route and sender
 	show    gin.HandlerFunc        // responds with all metrics of the registry
 }

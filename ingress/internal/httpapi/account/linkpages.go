@@ -82,9 +82,9 @@ func (h *Pages) enter(c *gin.Context, next, token string, login accountdb.NewLog
 // decline it. The page shows the organization and the role. Opening the page changes nothing.
 func (h *Pages) AcceptPage(c *gin.Context) { h.showAccept(c, linkToken(c), http.StatusOK, "") }
 
-// AcceptForm handles POST /accept, the form of AcceptPage. The form has three buttons: to join with
-// an existing account, to create an account, and to decline. It responds with a redirect to the
-// dashboard, or with the page and an error.
+// AcceptForm handles POST /accept, the forms of AcceptPage. A person can join with an existing
+// account, create an account, or decline. AcceptForm responds with a redirect to the dashboard,
+// with a notice that the invitation was declined, or with the page and an error.
 func (h *Pages) AcceptForm(c *gin.Context) {
 	fields, err := h.readForm(c)
 	if err != nil {

@@ -44,7 +44,8 @@ func (h *Handler) Routes() []httpx.Route {
 }
 
 // organizationRoutes returns the routes of organizations and their members. A key of an
-// organization cannot create organizations, because it belongs to its own.
+// organization cannot create another organization, because the new organization needs a user as its
+// owner.
 func (h *Handler) organizationRoutes() []httpx.Route {
 	const member, admin, owner = domain.RoleMember, domain.RoleAdmin, domain.RoleOwner
 	anyMember := httpx.ByID(httpx.OnlyError(h.readMember), id.User, id.Invitation)

@@ -121,8 +121,8 @@ func (r *runs) submission(ctx context.Context, turn realtime.Turn) (*dispatch.Su
 // have a log to replay. It is the function with which Follow would reserve memory for a log.
 func noReplay(int) error { return errors.New("the run of a voice turn already exists") }
 
-// Cancel cancels a run of the connection. The run ends as cancelled, unless it has finished. A run
-// of another connection is not_found.
+// Cancel cancels a run of the connection. The run ends as cancelled, unless it has finished. The
+// error is not_found for a run of another connection.
 func (r *runs) Cancel(ctx context.Context, runID string) error {
 	org, principal, err := r.owner(runID)
 	if err == nil {
@@ -132,7 +132,7 @@ func (r *runs) Cancel(ctx context.Context, runID string) error {
 }
 
 // SavePlayback stores the part of a run's answer that was played. The history of later runs then
-// contains only the part that was played. Saving it again replaces the earlier value.
+// contains only the part that was played. A second call for the same run replaces the stored part.
 func (r *runs) SavePlayback(ctx context.Context, runID string, played domain.Playback) error {
 	org, _, err := r.owner(runID)
 	if err == nil {
