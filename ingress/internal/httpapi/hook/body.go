@@ -165,8 +165,8 @@ func (f *hookFields) Check(p *httpx.Problems) {
 	}
 }
 
-// checkHeaders checks the names of a hook's headers by the rules for the hook's source. The name of
-// the header can be chosen only for the generic sources, hmac and token.
+// checkHeaders checks the names of a hook's headers by the rules for the hook's source. The names
+// can be chosen only for the generic sources, hmac and token.
 func (f *hookFields) checkHeaders(p *httpx.Problems, source domain.HookSource) {
 	named := source == domain.HookHMAC || source == domain.HookToken
 	for _, field := range []struct {

@@ -25,7 +25,7 @@ func (h *Handler) shownHook(hook domain.Hook) domain.Hook {
 }
 
 // getHooks handles GET /api/hooks: it returns a page of the organization's hooks, or with ?id= one
-// hook. Secrets are not part of the response.
+// hook. Secrets are replaced by a placeholder.
 func (h *Handler) getHooks(c *gin.Context) error {
 	hookID, present, err := httpx.QueryID(c, id.Hook)
 	if err != nil {

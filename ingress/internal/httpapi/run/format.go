@@ -173,8 +173,8 @@ func collectFormatted(c *gin.Context, reader *uistream.Reader) (chatBody, *threa
 
 // chat converts a conversation to a chat request in Parley's own format. The request contains the
 // last message, and its session has the id of the conversation. For AG-UI, chat also returns the
-// thread, which ends with this message. Problems are added to found. After a problem of the last
-// message, the thread is nil.
+// thread, which ends with this message. Problems are added to found. If the last message is not
+// from the user, the thread is nil.
 func (d *conversation) chat(found *httpx.Problems, reader *uistream.Reader) (chatBody, *thread) {
 	body, field := chatBody{SessionID: d.ID, OptionsBody: runbody.OptionsBody{Output: d.Output, SettingsBody: d.SettingsBody}}, "id"
 	if reader.Format == uistream.AGUI {

@@ -37,7 +37,8 @@ type threadMessage struct {
 }
 
 // readThread reads the messages of a conversation in AG-UI's format. It adds a problem for each
-// message that an agent cannot use, because no message may be silently ignored.
+// message that an agent cannot use, because no message may be silently ignored. d must not contain
+// the new message of the user.
 func (d *conversation) readThread(found *httpx.Problems) *thread {
 	t := &thread{}
 	for i := range d.Messages.Value {
