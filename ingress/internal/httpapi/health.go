@@ -14,8 +14,8 @@ import (
 const (
 	// checkTime is the time limit of one round of checks.
 	checkTime = 2 * time.Second
-	// checkMaxAge is how long the results of the readiness checks are reused, because any client
-	// may request /readyz and a check may open a database connection.
+	// checkMaxAge is the time for which the results of the readiness checks are reused. Any client
+	// may request /readyz, and a check may open a database connection.
 	checkMaxAge = time.Second
 )
 

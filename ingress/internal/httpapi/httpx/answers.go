@@ -67,10 +67,10 @@ type LargeAnswer struct {
 	made      func() // ends the turn of the response in the answer queue; nil if it had no turn
 }
 
-// Enter counts a response of the given size, until the caller calls Leave. It returns the error
-// rate_limited if the response would exceed the limit of its organization, and overloaded if it
-// would exceed the limit for all organizations. The limit of an organization does not apply if it
-// has no other large response in progress.
+// Enter counts a response of the given size, until the caller calls Leave. The error is
+// rate_limited if the response would exceed the limit of its organization. The error is overloaded
+// if the response would exceed the limit for all organizations. The limit of an organization does
+// not apply if it has no other large response in progress.
 func (a *LargeAnswers) Enter(owner string, bytes int64, conn *http.ResponseController) (*LargeAnswer, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -324,9 +324,9 @@ func WriteBody(c *gin.Context, status int, body []byte) error {
 	return nil
 }
 
-// RefuseAnswer responds with err, because the actual response cannot be sent. If there is no
-// capacity for the response to a POST request that has created or found a run, the Location header
-// contains the URL of the run.
+// RefuseAnswer responds with err, because the actual response cannot be sent. If the request is a
+// POST that has created or found a run, the client must be able to read the run later. If there is
+// no capacity for the response, the Location header therefore contains the URL of the run.
 func RefuseAnswer(c *gin.Context, err error) {
 	err = NameRun(c, err)
 	Fail(c, err)

@@ -29,7 +29,7 @@ func rules(s *dispatch.Submission) readers.Rules {
 // attempt returns a hash of the request and the number of the retry. If the client does not count
 // its retries, attempt returns the zero value. hashBody must be called before the body is read, and
 // attempt must be called afterwards. Two requests of the same caller with the same body and path
-// have the same hash, so a retry is recognized even without an idempotency key.
+// have the same hash. A retry is therefore recognized even without an idempotency key.
 func hashBody(c *gin.Context) (attempt func() readers.Attempt) {
 	number, err := strconv.Atoi(c.GetHeader(headerRetryCount))
 	if err != nil || number < 0 || c.Request.Body == nil {

@@ -221,7 +221,7 @@ func byOrganization(p *Slot) string { return p.Organization }
 // displaceStranger makes room for a new transfer if its credential or organization has reached a
 // limit. It aborts a slow transfer of the same credential or organization, but only if both senders
 // are unverified. Anyone who knows a hook's URL can take slots that count for the hook's
-// organization, so these slots are divided among the networks of the unverified senders.
+// organization. These slots are therefore divided among the networks of the unverified senders.
 func (d *Limiter) displaceStranger(who *Slot, group func(*Slot) string) bool {
 	return who.Unverified && d.makeRoom(who, d.paceAt(1), group, byNetwork)
 }
