@@ -70,10 +70,11 @@ func (a *api) begin(c *gin.Context) *httpx.State {
 	header.Set("Cache-Control", "no-store")
 	if len(c.Request.TransferEncoding) > 0 || a.stopping() {
 		// A request with both a Content-Length and chunks must be the last request of its
-		// connection (RFC 9112, section 6.1). Otherwise a proxy that uses the length could see
-		// other requests. net/http drops the length, so such requests cannot be recognized. The
-		// connection is therefore closed after every chunked request. While the ingress stops, the
-		// connection is closed after every request, so that clients connect to another ingress.
+		// connection (RFC 9112, section 6.1). A proxy may have used the length, and would then find
+		// the next request at another position. net/http drops the length, so such requests cannot
+		// be recognized. The connection is therefore closed after every chunked request. While the
+		// ingress stops, the connection is closed after every request, so that clients connect to
+		// another ingress.
 		header.Set("Connection", "close")
 	}
 	return st
