@@ -47,7 +47,7 @@ func (a *api) admissionHandler(r httpx.Route) gin.HandlerFunc {
 //
 // The resource named by the query's id is looked up only if another check rejects the request,
 // including a check of the handler; see [httpx.Fail]. The error has the code of the first check
-// that fails. It also sets the fields of the request's State that handlers use.
+// that fails. admit also sets the fields of the request's State that handlers use.
 func (a *api) admit(c *gin.Context, r *httpx.Route) error {
 	st := httpx.StateFor(c)
 	st.Large, st.LargeBodies = &a.large, &a.bodies
@@ -116,9 +116,9 @@ func (a *api) checkPage(c *gin.Context, r httpx.Route, via auth.Via) error {
 	return apierr.Wrap(apierr.PermissionDenied, cause, "requests from pages of other origins are not allowed")
 }
 
-// findLate looks up the resource named by the query's id. On a route with Late it first returns an
-// error if the caller is over the rate limit, because that has not been checked yet. The rate limit
-// is only read, because the request is counted by the handler.
+// findLate looks up the resource named by the query's id. If the field Late of the route is true,
+// the rate limit has not been checked yet. findLate then first returns an error if the caller is
+// over the limit. It does not count the request, because the handler does.
 func (a *api) findLate(c *gin.Context, r *httpx.Route) error {
 	who := httpx.Caller(c)
 	late := r.Late && who.Kind != domain.CallerDemo && who.Visitor.ID == ""
@@ -164,8 +164,8 @@ func checkBody(c *gin.Context, r *httpx.Route) error {
 	return httpx.NeitherJSONNorForm()
 }
 
-// count counts a request against its caller's rate limit, if the caller is known. It does not count
-// requests on a route with Late, because their handlers do; it only sets the headers with the
+// count counts a request against its caller's rate limit, if the caller is known. If the field Late
+// of the route is true, the handler counts the request, and count only sets the headers with the
 // current limit. Unknown callers are limited by other means: by the demo limit, or by the limits
 // for wrong passwords. The error is rate_limited.
 func (a *api) count(c *gin.Context, r httpx.Route) error {

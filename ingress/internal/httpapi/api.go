@@ -126,7 +126,7 @@ type api struct {
 	httpx.SessionChecks
 	// Results of the readiness checks.
 	checks cachedChecks
-	// origins whose pages may send requests with cookies.
+	// Origins whose pages may send requests with cookies.
 	origins *http.CrossOriginProtection
 	// Limits downloads of all features together.
 	downloads     transfer.Limiter
@@ -153,8 +153,8 @@ type api struct {
 	https     bool                                 // whether browsers use TLS, even if the last proxy connects without TLS
 }
 
-// New returns the handler of all routes. The handler is safe for concurrent use. The error is a
-// faulty setting, or a metric that is already registered.
+// New returns the handler of all routes. The handler is safe for concurrent use. The error reports
+// a faulty setting, or a metric that is already registered.
 func New(deps Deps) (http.Handler, error) {
 	a, err := newAPI(deps, auth.NewPasswords(0, auth.PasswordCost))
 	if err != nil {
@@ -211,12 +211,12 @@ func (d *Deps) modelRules() domain.ModelRules {
 	return domain.ModelRules{DefaultModel: d.DefaultModel, OpenAICompatible: d.OpenAICompatible}
 }
 
-// resetCommand returns the command that prints a link to set a new password, without the account.
-// The login page and the dashboard show it.
+// resetCommand returns the command that prints a link to set a new password. The user must add the
+// account to the command. The login page and the dashboard show it.
 func (d *Deps) resetCommand() string { return cmp.Or(d.Program, "parley") + " reset-password" }
 
-// wire creates the handlers of all features. Handlers that use others come later; see
-// wireProtocols.
+// wire creates the handlers of all features. Handlers that use other handlers are created later;
+// see wireProtocols.
 func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 	references := httpx.NewReferences(deps.Store.Runs)
 	links := filelink.New(deps.Signer, a.PublicURL, deps.FileLinkTTL, time.Now)

@@ -100,8 +100,8 @@ func asset(c *gin.Context) {
 }
 
 // widgetScript returns the handler for a script of the widget, which pages of any origin may load.
-// The name must be one of the assets. Its content changes with each release, so browsers keep it
-// only for a short time.
+// The argument name must be the name of an asset. The content of the script changes with each
+// release, so browsers keep it only for a short time.
 func widgetScript(name string) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		assets, err := web.Assets()

@@ -92,8 +92,8 @@ func schemasPage() ([]byte, error) {
 	return web.RenderSchemas(web.Docs{Reference: openapi.Read()})
 }
 
-// renderGuides returns the rendered pages of the documentation by path; "" is the list of pages. It
-// takes noticeable processor time, so its result is kept in a.guides.
+// renderGuides returns the rendered pages of the documentation by path; "" is the list of pages.
+// Rendering takes noticeable processor time, so the result is kept in a.guides.
 func (a *api) renderGuides() (map[string]web.Asset, error) {
 	guide, err := guides.Read()
 	if err != nil {
@@ -125,8 +125,8 @@ func renderGuide(data web.Guides) (web.Asset, error) {
 }
 
 // guidesPage handles GET /docs: it responds with the list of pages, or with the results of a
-// search. The results of a search are rendered for each request, since queries differ. The error
-// for a long query is an invalid request for q.
+// search. The results of a search are rendered for each request, because queries differ. If the
+// query is too long, the error is an invalid request with the field q.
 func (a *api) guidesPage(c *gin.Context) {
 	query := strings.TrimSpace(httpx.StateFor(c).Query.Get("q"))
 	if query == "" {
@@ -179,7 +179,7 @@ func showMissing(c *gin.Context) {
 	account.ShowMissing(c, "There is nothing at this address. The link may be incomplete.")
 }
 
-// errorsPage renders the list of error codes. The type in each error response is a link to it. Its
+// errorsPage renders the list of error codes. The type in each error response is a link to it. The
 // texts come from the OpenAPI document, so the list is complete.
 func errorsPage() ([]byte, error) {
 	return web.RenderErrors(web.Errors{

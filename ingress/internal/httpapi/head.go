@@ -67,7 +67,7 @@ func (w *headWriter) Flush() {}
 // Unwrap returns the underlying writer, for http.ResponseController.
 func (w *headWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// end sends the headers, with the length of the body unless the handler has set one. It is called
+// end sends the headers, with the length of the body unless the handler has set one. end is called
 // after all handlers.
 func (w *headWriter) end() {
 	header := w.Header()

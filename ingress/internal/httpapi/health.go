@@ -14,8 +14,8 @@ import (
 const (
 	// checkTime is the time limit of one round of checks.
 	checkTime = 2 * time.Second
-	// checkMaxAge is how long the results of the readiness checks are reused, because any client
-	// may request /readyz and a check may open a database connection.
+	// checkMaxAge is the time for which the results of the readiness checks are reused. Any client
+	// may request /readyz, and a check may open a database connection.
 	checkMaxAge = time.Second
 )
 
@@ -29,8 +29,8 @@ type cachedChecks struct {
 	results map[string]string
 }
 
-// healthz reports that the process is alive. It always succeeds. Container platforms restart a
-// process for which it fails, so it must not depend on other services.
+// healthz reports that the process is alive. It always succeeds. It must not depend on other
+// services, because container platforms restart a process when this request fails.
 func healthz(c *gin.Context) { httpx.WriteJSON(c, http.StatusOK, gin.H{"status": "ok"}) }
 
 // readiness is the response of GET /readyz. The status is "ready", "not ready" or "draining".
@@ -79,8 +79,8 @@ func (a *api) check(ctx context.Context) map[string]string {
 	return a.checks.results
 }
 
-// runChecks runs all checks concurrently, for at most checkTime. A check that is cut short by the
-// time limit has the result "timeout".
+// runChecks runs all checks concurrently, for at most checkTime. A check that is ended by the time
+// limit has the result "timeout".
 func (a *api) runChecks(ctx context.Context) map[string]string {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()

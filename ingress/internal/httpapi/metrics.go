@@ -28,13 +28,13 @@ type metrics struct {
 	requests *prometheus.CounterVec
 	// Durations by route and method.
 	seconds *prometheus.HistogramVec
-	arrived *prometheus.CounterVec // webhook deliveries by source and status
+	arrived *prometheus.CounterVec // webhook deliveries by source and outcome
 	cut     *prometheus.CounterVec // uploads aborted to make room for others, by route and sender
 	show    gin.HandlerFunc        // responds with all metrics of the registry
 }
 
 // newMetrics registers the metrics of the HTTP API. If registry is nil, it uses a new one. The
-// error is a metric of the same name that is already registered.
+// error reports that a metric of the same name is already registered.
 func newMetrics(registry *prometheus.Registry) (*metrics, error) {
 	if registry == nil {
 		registry = prometheus.NewRegistry()
@@ -72,8 +72,8 @@ func newMetrics(registry *prometheus.Registry) (*metrics, error) {
 	return m, nil
 }
 
-// count counts a finished request. took is the time since its headers arrived. Streams count as
-// well, when they have ended.
+// count counts a finished request. took is the time since its headers arrived. A stream counts when
+// it has ended.
 func (m *metrics) count(c *gin.Context, status int, took time.Duration) {
 	route, method := c.FullPath(), c.Request.Method
 	if route == "" { // there is no route, and callers can send any number of different paths and methods
@@ -116,7 +116,7 @@ func (a *api) showMetrics(m *metrics) gin.HandlerFunc {
 }
 
 // countDelivery counts a request that is a webhook delivery. It ignores other requests. The outcome
-// is that of the delivery, or is derived from the status if there was none.
+// is that of the delivery or, if the delivery has none, is derived from the status.
 func (m *metrics) countDelivery(st *httpx.State, status int) {
 	if st.Source == "" {
 		return

@@ -52,9 +52,10 @@ func (a *api) observe(m *metrics) gin.HandlerFunc {
 	}
 }
 
-// begin sets the request's id and trace, and the headers of every response. It is a separate
-// function, so that its variables are not on the stack while the request waits. It also selects the
-// format of errors. While the ingress stops, each connection is closed after the response.
+// begin sets the request's id and trace, and the headers of every response. It also selects the
+// format of errors. It is a separate function, so that its variables are not on the stack while the
+// request waits. The connection is closed after the response to a chunked request and, while the
+// ingress stops, after any response.
 func (a *api) begin(c *gin.Context) *httpx.State {
 	st := httpx.StateFor(c)
 	if openai.OfV1(c) {
@@ -68,11 +69,12 @@ func (a *api) begin(c *gin.Context) *httpx.State {
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Cache-Control", "no-store")
 	if len(c.Request.TransferEncoding) > 0 || a.stopping() {
-		// A request with both a Content-Length and chunks must be the last one of its connection
-		// (RFC 9112, section 6.1), because a proxy may have used the length. net/http drops the
-		// length, so such requests cannot be recognized. The connection is therefore closed after
-		// every chunked request. While the ingress stops, it is closed after every request, so that
-		// clients connect to another ingress.
+		// A request with both a Content-Length and chunks must be the last request of its
+		// connection (RFC 9112, section 6.1). A proxy may have used the length, and would then find
+		// the next request at another position. net/http drops the length, so such requests cannot
+		// be recognized. The connection is therefore closed after every chunked request. While the
+		// ingress stops, the connection is closed after every request, so that clients connect to
+		// another ingress.
 		header.Set("Connection", "close")
 	}
 	return st
@@ -80,7 +82,7 @@ func (a *api) begin(c *gin.Context) *httpx.State {
 
 // catch recovers from a panic and responds with 500 and without details. If the response has
 // already begun, it closes the connection, so that the client does not take a partial response for
-// a complete one. It must be deferred directly, since it calls recover. Panics with
+// a complete one. catch must be deferred directly, because it calls recover. Panics with
 // http.ErrAbortHandler are passed on to net/http, which closes the connection.
 func catch(c *gin.Context) {
 	reason := recover()
@@ -119,8 +121,8 @@ func stoppedByService(err error) bool {
 }
 
 // requestIDFor returns the caller's request id if it has 1 to 128 visible ASCII characters.
-// Otherwise it returns a new id. The id appears in the response and in the log, so a client can use
-// its own to find the log line.
+// Otherwise it returns a new id. The id appears in the response and in the log, so a client can
+// find the log line by its own id.
 func requestIDFor(req *http.Request) string {
 	given := req.Header[headerRequestID]
 	if len(given) == 1 && len(given[0]) >= 1 && len(given[0]) <= 128 && httpx.IsVisible(given[0]) {
@@ -130,8 +132,8 @@ func requestIDFor(req *http.Request) string {
 }
 
 // traceparent returns the request's W3C traceparent header, or "" if the header is missing or
-// malformed. Only version 00 is accepted: 00-<32 hex>-<16 hex>-<2 hex>. It is used only if tracing
-// is off; otherwise the tracer reads the header.
+// malformed. Only version 00 is accepted: 00-<32 hex>-<16 hex>-<2 hex>. The result is used only if
+// tracing is off; otherwise the tracer reads the header.
 func traceparent(req *http.Request) string {
 	given := req.Header["Traceparent"]
 	if len(given) != 1 || len(given[0]) != 55 {
@@ -159,7 +161,7 @@ func traceparent(req *http.Request) string {
 // log writes a line with fixed keys for a request. The line contains no header, query or body of
 // the request. If the response is an error with a code, the line contains the code and the cause,
 // but not the message to the caller. Successful requests for health and metrics are logged at debug
-// level. It is called once, at the end of the request.
+// level. log is called once, at the end of the request.
 func (a *api) log(c *gin.Context, st *httpx.State, status int, took time.Duration) {
 	level := zerolog.InfoLevel
 	switch {
@@ -195,8 +197,8 @@ func (a *api) log(c *gin.Context, st *httpx.State, status int, took time.Duratio
 	e.Msg("request")
 }
 
-// isOperational reports whether a path is for probes and monitoring, which request it often. The
-// line of such a request would otherwise dominate the log.
+// isOperational reports whether a path is for probes and monitoring. Such paths are requested
+// often, and their lines would otherwise dominate the log.
 func isOperational(path string) bool {
 	return path == "/healthz" || path == "/readyz" || path == "/metrics"
 }

@@ -28,8 +28,8 @@ func (a *api) routes() []httpx.Route {
 }
 
 // pages returns all routes except those that the method routes returns. Admission does not check
-// their requests. The routes for probes ignore the query, because load balancers add parameters.
-// Each of them authenticates its callers itself, or needs no credential.
+// their requests. Each route authenticates its callers itself, or needs no credential. The routes
+// for probes ignore the query, because load balancers add parameters.
 func (a *api) pages(m *metrics) []httpx.Route {
 	people := account.Pages{Handler: a.account}
 	return []httpx.Route{
@@ -90,8 +90,8 @@ func failPage(c *gin.Context, err error) {
 	httpx.FailOn(c, err, func(status int, problem string) { account.ShowNotice(c, status, problem) })
 }
 
-// engine builds the router from the route tables. It is called once. All routes are known then, so
-// a conflict of paths panics at the start.
+// engine builds the router from the route tables. It is called once, at the start. A conflict of
+// paths causes a panic.
 func (a *api) engine(m *metrics) *gin.Engine {
 	gin.SetMode(gin.ReleaseMode)
 	e := gin.New()

@@ -13,8 +13,8 @@ import (
 )
 
 // traced begins a span for each request. The parent is the span in the request's traceparent.
-// Health checks and metrics are not traced. The names of spans are those of routes, so that they do
-// not contain ids.
+// Health checks and metrics are not traced. The name of a span is that of the route, so that it
+// contains no ids.
 func (a *api) traced() gin.HandlerFunc {
 	return otelgin.Middleware("parley",
 		otelgin.WithTracerProvider(a.Tracer.Provider()),
@@ -23,8 +23,8 @@ func (a *api) traced() gin.HandlerFunc {
 		otelgin.WithFilter(func(req *http.Request) bool { return !isOperational(req.URL.Path) }))
 }
 
-// annotate adds the request's ids and its error, if any, to the request's span. It is called when
-// the status is known. A status of 500 or more marks the span as failed.
+// annotate adds the request's ids and its error, if any, to the request's span. It must be called
+// when the status is known. A status of 500 or more marks the span as failed.
 func annotate(c *gin.Context, st *httpx.State, status int) {
 	span := tracing.Current(c.Request.Context())
 	if !span.On() {

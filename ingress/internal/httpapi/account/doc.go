@@ -8,10 +8,10 @@
 //	POST /api/auth/... ─► Handler ─┐
 //	POST /login, ...   ─► Pages ───┴─► check limits ─► accountdb ─► session token, cookie
 //
-// The type Handler has the requests of the API, and Pages the same actions as HTML forms, which
-// work without scripts. Wrong passwords and sign-ups are limited in memory, separately in each
-// ingress process. A login does not reveal whether an email address has an account. A sign-up does,
-// by the error email_taken, which is one reason for its limit.
+// The type Handler handles the requests of the API. The type Pages offers the same actions as HTML
+// forms, which work without scripts. Wrong passwords and sign-ups are limited in memory, separately
+// in each ingress process. A login does not reveal whether an email address has an account. A
+// sign-up reveals it with the error email_taken. This is one reason for the limit on sign-ups.
 //
 // Passwords are hashed by package auth. The roles of members and the sending of invitations belong
 // to package organization.

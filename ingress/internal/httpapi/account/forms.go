@@ -20,8 +20,8 @@ const maxForm = 16 << 10 // bytes
 
 // readForm reads the fields that a browser sends for a form of the service. Each field may occur
 // only once. The form must come from a page of the service. The errors are permission_denied,
-// unsupported_media_type, payload_too_large, and invalid_request. Problems of the fields themselves
-// are found later.
+// unsupported_media_type, payload_too_large, and invalid_request. readForm does not check the
+// values of the fields.
 func (h *Pages) readForm(c *gin.Context) (url.Values, error) {
 	if err := h.Origins.Check(c.Request); err != nil {
 		return nil, apierr.Wrap(apierr.PermissionDenied, err, "requests from pages of other origins are not allowed")

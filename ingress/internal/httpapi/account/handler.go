@@ -59,7 +59,7 @@ func New(deps Deps) *Handler {
 }
 
 // Routes returns the routes of the handler. Requests that create a session need no credential.
-// Requests of a session require that session, because an API key has none.
+// Requests about login sessions and invitations must have a login session as credential.
 func (h *Handler) Routes() []httpx.Route {
 	const member = domain.RoleMember
 	login := httpx.ByID(httpx.OnlyError(h.readLogin), id.Login)

@@ -20,16 +20,15 @@ type ownInvitation struct {
 	ExpiresAt    domain.Time             `json:"expiresAt"`
 }
 
-// invitationView returns an invitation in the form for the response to the invited person. The role
-// is the one that the person would get.
+// invitationView returns an invitation in the form for the response to the invited person. It
+// contains the role that the person gets by accepting the invitation.
 func invitationView(i accountdb.OwnInvitation) ownInvitation {
 	return ownInvitation{i.ID, i.Organization, i.Role, i.ExpiresAt}
 }
 
 // listInvitations handles GET /api/auth/invitations: it lists the open invitations to the caller's
-// email address, newest first. If the caller has not proven the address, the list is empty. The
-// address must be proven, so that no one can read the invitations of others after signing up with
-// their address.
+// email address, newest first. If the caller has not proven the address, the list is empty.
+// Otherwise a person could sign up with another person's address and read the invitations to it.
 func (h *Handler) listInvitations(c *gin.Context) error {
 	p, err := httpx.ReadTimePage(c, id.Invitation)
 	if err != nil {
@@ -47,7 +46,7 @@ func (h *Handler) listInvitations(c *gin.Context) error {
 }
 
 // readInvitation returns one of the invitations to the caller's proven email address, or the error
-// not_found. The finder of the routes uses it as well.
+// not_found. Routes uses it as the finder for invitations.
 func (h *Handler) readInvitation(c *gin.Context, invitationID string) (ownInvitation, error) {
 	found, err := h.OrganizationsDB.OwnInvitation(c.Request.Context(), httpx.Caller(c).UserID, invitationID)
 	return invitationView(found), err

@@ -79,12 +79,12 @@ func (h *Pages) enter(c *gin.Context, next, token string, login accountdb.NewLog
 }
 
 // AcceptPage handles GET /accept?token=: it shows a page with an invitation and forms to accept or
-// decline it. The page shows the organization and the role. Opening it changes nothing.
+// decline it. The page shows the organization and the role. Opening the page changes nothing.
 func (h *Pages) AcceptPage(c *gin.Context) { h.showAccept(c, linkToken(c), http.StatusOK, "") }
 
-// AcceptForm handles POST /accept, the form of AcceptPage. The form has three buttons: to join with
-// an existing account, to create an account, and to decline. It responds with a redirect to the
-// dashboard, or with the page and an error.
+// AcceptForm handles POST /accept, the forms of AcceptPage. A person can join with an existing
+// account, create an account, or decline. AcceptForm responds with a redirect to the dashboard,
+// with a notice that the invitation was declined, or with the page and an error.
 func (h *Pages) AcceptForm(c *gin.Context) {
 	fields, err := h.readForm(c)
 	if err != nil {
@@ -137,8 +137,8 @@ const invitationGone = "This invitation is no longer valid, or the link is incom
 
 // showAccept shows the forms for an invitation. A person who is logged in with the invited email
 // address gets a button. Others get two forms, to log in and to create an account, so that the page
-// does not reveal whether the address has an account. problem is an error to show above the forms,
-// or "".
+// does not reveal whether the address has an account. The argument problem is the error to show
+// above the forms, or "".
 func (h *Pages) showAccept(c *gin.Context, token string, status int, problem string) {
 	invited, person, err := h.invitationFor(c, token)
 	if err != nil {
@@ -154,8 +154,8 @@ func (h *Pages) showAccept(c *gin.Context, token string, status int, problem str
 	showRendered(c, status, page, err)
 }
 
-// ResetPage handles GET /reset?token=: it shows a form for a new password. Opening it does not use
-// up the link.
+// ResetPage handles GET /reset?token=: it shows a form for a new password. Opening the page does
+// not use up the link.
 func (h *Pages) ResetPage(c *gin.Context) { h.showReset(c, linkToken(c), http.StatusOK, "") }
 
 // ResetForm handles POST /reset, the form of ResetPage. It sets the password and logs the person
@@ -178,8 +178,8 @@ func (h *Pages) ResetForm(c *gin.Context) {
 	}
 }
 
-// showReset shows the form for a new password, or a notice if no account may be changed with the
-// token. problem is an error to show above the form, or "".
+// showReset shows the form for a new password, or a notice if the token permits no change of a
+// password. The argument problem is the error to show above the form, or "".
 func (h *Pages) showReset(c *gin.Context, token string, status int, problem string) {
 	user, err := h.resetFor(c, token)
 	if err != nil {
@@ -190,8 +190,8 @@ func (h *Pages) showReset(c *gin.Context, token string, status int, problem stri
 	showRendered(c, status, page, err)
 }
 
-// linkToken returns the query's token, or "" unless the query has exactly one. An invalid token
-// later results in a page that says so.
+// linkToken returns the query's token, or "" unless the query has exactly one token. linkToken does
+// not check the token. The handlers show a page with an error for an invalid token.
 func linkToken(c *gin.Context) string {
 	if tokens := c.Request.URL.Query()["token"]; len(tokens) == 1 {
 		return tokens[0]
@@ -211,7 +211,7 @@ func showLinkGone(c *gin.Context, err error, words string) {
 	ShowNotice(c, http.StatusNotFound, words)
 }
 
-// ShowNotice shows a page with one message. It is meant for errors; the page has no other content.
+// ShowNotice shows a page with one message and no other content. It is meant for errors.
 func ShowNotice(c *gin.Context, status int, words string) {
 	page, err := web.RenderNotice(web.Notice{Title: "Something went wrong", Words: words, Problem: true})
 	showRendered(c, status, page, err)

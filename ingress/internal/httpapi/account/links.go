@@ -14,8 +14,8 @@ import (
 )
 
 // acceptBody is the body of POST /api/auth/accept. Name and password are ignored if the caller is
-// logged in with the invited email address. Name and password are needed for a new account, and the
-// password alone for an existing one.
+// logged in with the invited email address. Otherwise the password is required: it is that of the
+// existing account with the address, or the password for a new account.
 type acceptBody struct {
 	// Token of the invitation's link.
 	Token string `json:"token" required:"true"`
@@ -56,9 +56,9 @@ func (h *Handler) accept(c *gin.Context) error {
 // acceptInvitation uses an invitation's token. If the caller is logged in with the invited email
 // address, the caller becomes a member. Otherwise, the user with this address and the given
 // password becomes a member. If there is no such user and mayJoin is true, acceptInvitation creates
-// an account, which takes over the address from any account that has not proven it. It returns the
-// account, the token of the new session, and the session as stored. The membership and the session
-// are stored in one transaction, which also uses up the invitation.
+// an account. This account takes over the address from any account that has not proven it.
+// acceptInvitation returns the account, the token of the new session, and the session as stored.
+// The membership and the session are stored in one transaction, which also uses up the invitation.
 func (h *Handler) acceptInvitation(c *gin.Context, body acceptBody, mayJoin bool) (accountdb.Account, string, accountdb.NewLogin, error) {
 	none := func(err error) (accountdb.Account, string, accountdb.NewLogin, error) {
 		return accountdb.Account{}, "", accountdb.NewLogin{}, err
@@ -79,8 +79,8 @@ func (h *Handler) acceptInvitation(c *gin.Context, body acceptBody, mayJoin bool
 			return none(err)
 		}
 
-		// A new account and an existing one differ in the transaction, because the address may be
-		// taken over.
+		// The store has another method for a new account, because a new account may take over the
+		// address.
 		if isNew {
 			account, err := h.acceptNew(c, invited, body, login)
 			return account, token, login, err
@@ -95,11 +95,10 @@ func (h *Handler) acceptInvitation(c *gin.Context, body acceptBody, mayJoin bool
 	return account, token, login, err
 }
 
-// openAccount returns the account with the email address and the password, and the password's
-// stored hash. If there is no such account, but one may be created because no account has proven
-// the address, isNew is true. The check of the password counts against the limits of wrong
-// passwords. If proven is true, a wrong password is an error, because the address belongs to
-// another person.
+// openAccount returns the id of the user with the email address and the password in body, and the
+// stored hash of the password. If there is no such user but an account may be created, isNew is
+// true. An account may be created if mayJoin is true and no account has proven the address. Wrong
+// passwords count against the limits of wrong passwords.
 func (h *Handler) openAccount(c *gin.Context, email string, body acceptBody, mayJoin bool) (userID, hash string, isNew bool, err error) {
 	if !body.Password.Set {
 		return "", "", false, apierr.Invalid("password", httpx.CodeRequired, "is required unless you are logged in with the invited address")
@@ -110,8 +109,8 @@ func (h *Handler) openAccount(c *gin.Context, email string, body acceptBody, may
 		return "", "", false, err
 	}
 
-	// If the person only wants to log in, check the password even for an unknown address, so that
-	// the response time does not reveal that it is unknown.
+	// If the person only wants to log in, check the password even for an unknown address.
+	// Otherwise, the response time would reveal that the address is unknown.
 	if known || !mayJoin {
 		userID, hash, err = h.authenticate(c, email, body.Password.Value)
 		if !mayJoin || apierr.CodeFor(err) != apierr.Unauthenticated {
@@ -131,9 +130,9 @@ func (h *Handler) openAccount(c *gin.Context, email string, body acceptBody, may
 	return "", "", true, nil
 }
 
-// acceptNew creates an account with the invited email address. It counts as a sign-up of the
-// client's address. The account that had the address without proof loses it; its sessions are
-// dropped from the cache.
+// acceptNew creates an account with the invited email address. The new account counts as a sign-up
+// of the client's address. Another account that had the email address without proof loses it, and
+// its sessions are dropped from the cache.
 func (h *Handler) acceptNew(
 	c *gin.Context, invited domain.Invitation, body acceptBody, login accountdb.NewLogin,
 ) (accountdb.Account, error) {
@@ -183,7 +182,7 @@ func (h *Handler) invitationFor(c *gin.Context, token string) (invited domain.In
 	return invited, person, nil
 }
 
-// resetBody is the body of POST /api/auth/reset. The password is the new one.
+// resetBody is the body of POST /api/auth/reset. The field password contains the new password.
 type resetBody struct {
 	Token    string `json:"token" required:"true"`
 	Password string `json:"password" required:"true"`

@@ -27,8 +27,8 @@ const (
 	maxPassword = 256
 )
 
-// loginLimits limits the number of wrong passwords; correct passwords do not count. The limit for
-// one account from one client address is strict. It does not let strangers at other addresses lock
+// loginLimits limits the number of wrong passwords; correct passwords do not count. The strictest
+// limit is that for one account and one client address, so strangers at other addresses cannot lock
 // out the owner. The limit for a client address hinders trying one password on many accounts. The
 // limit for an account hinders guesses from many addresses. The counts are those of one ingress
 // process, and are lost when it ends.
@@ -126,9 +126,9 @@ func (h *Handler) startSession(c *gin.Context, status int, account accountdb.Acc
 	return httpx.JSON(c, status, loggedIn{account.User, account.Organization, token, domain.At(login.ExpiresAt)})
 }
 
-// setCookie sets the cookie of a new session. The session that the new one replaces becomes invalid
-// at this ingress process immediately. The session must have been stored. It must be called before
-// the body is written.
+// setCookie sets the cookie of a new session, which must be stored already. The session that the
+// new one replaces becomes invalid at this ingress process immediately. setCookie must be called
+// before the body is written.
 func (h *Handler) setCookie(c *gin.Context, token string, login accountdb.NewLogin) {
 	if old := auth.CookieToken(c.Request); old != "" {
 		h.Auth.ForgetToken(old)
@@ -137,8 +137,8 @@ func (h *Handler) setCookie(c *gin.Context, token string, login accountdb.NewLog
 }
 
 // checkPassword checks the length and the characters of a new password, as typed and in the
-// normalized form that is hashed. Problems are added to p under the path field. Normalization may
-// shorten a password, so its result is checked as well.
+// normalized form that is hashed. Normalization may shorten a password, so the normalized form is
+// checked as well. The argument field is the path under which problems are added to p.
 func checkPassword(p *httpx.Problems, field, value string) {
 	p.Text(field, value, minPassword, maxPassword)
 	switch normal, err := auth.NormalizePassword(value); {
@@ -157,8 +157,8 @@ type signupBody struct {
 	Name     httpx.Optional[string] `json:"name"`
 }
 
-// Check checks the fields. The rules for new passwords apply. Whether the address has an account
-// already is checked by the store.
+// Check checks the fields. The rules for new passwords apply. The store checks whether the address
+// has an account already.
 func (b *signupBody) Check(p *httpx.Problems) {
 	p.Email("email", b.Email)
 	checkPassword(p, "password", b.Password)
@@ -201,9 +201,10 @@ func (h *Handler) signUp(c *gin.Context, body signupBody) (account accountdb.Acc
 	return account, token, login, err
 }
 
-// countSignup calls signUp unless the limit on sign-ups from the client's address is reached. An
-// attempt with an email address that already has an account counts, too, so that callers cannot
-// test many addresses for accounts. Other failures do not count. signUp is called at most once.
+// countSignup calls the argument signUp unless the limit on sign-ups from the client's address is
+// reached. An attempt with an email address that already has an account counts, too, so that
+// callers cannot test many addresses for accounts. Other failures do not count. countSignup calls
+// signUp at most once.
 func (h *Handler) countSignup(c *gin.Context, signUp func() error) error {
 	if h.signups == nil {
 		return signUp()
@@ -222,8 +223,7 @@ func (h *Handler) countSignup(c *gin.Context, signUp func() error) error {
 }
 
 // localPart returns the part of an email address before the @, truncated to the maximum length of a
-// name. It is the default name of a user. It has no characters after the @. An address without an @
-// is returned whole.
+// name. The result is the default name of a user. An address without an @ is used whole.
 func localPart(email string) string {
 	local, _, _ := strings.Cut(email, "@")
 	if runes := []rune(local); len(runes) > httpx.MaxName {
@@ -239,8 +239,8 @@ type loginBody struct {
 	Password string `json:"password" required:"true"`
 }
 
-// Check checks only the lengths, not the rules for new passwords. A wrong email address is a wrong
-// password, and not a problem of the field.
+// Check checks only the lengths, not the rules for new passwords. An unknown email address is
+// reported like a wrong password, not as a problem of the field.
 func (b *loginBody) Check(p *httpx.Problems) {
 	p.Text("email", b.Email, 1, httpx.MaxEmail)
 	p.Text("password", b.Password, 1, maxPassword)
@@ -282,8 +282,8 @@ func (h *Handler) logIn(c *gin.Context, body loginBody) (accountdb.Account, stri
 // authenticate returns the id of the user with the email address and the password, and the stored
 // hash that the password matches. A caller that changes the account must check that this hash is
 // still stored. authenticate counts wrong passwords. The error is unauthenticated for a wrong
-// password or an unknown address. If the limit for the account is reached, only familiar client
-// addresses may match.
+// password or an unknown address. If the limit for the account is reached, logins succeed only from
+// client addresses from which the account was used before.
 func (h *Handler) authenticate(c *gin.Context, email, password string) (userID, hash string, err error) {
 	ctx, client := c.Request.Context(), h.Auth.ClientAddr(c.Request).String()
 	only := false // if true, only accounts that have logged in from this client address before may match
@@ -313,7 +313,7 @@ func (h *Handler) authenticate(c *gin.Context, email, password string) (userID, 
 	return userID, hash, err
 }
 
-// hash returns the form of a password to store for the account with the email address. It does not
+// hash returns the hash to store for a password of the account with the email address. It does not
 // check the rules for new passwords.
 func (h *Handler) hash(ctx context.Context, email, password string) (string, error) {
 	schemes, err := h.AccountsDB.PasswordSchemes(ctx, email)

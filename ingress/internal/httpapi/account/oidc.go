@@ -163,8 +163,8 @@ func (h *Handler) attemptFor(c *gin.Context) (attempt, error) {
 
 // finishOIDC handles GET /api/auth/oidc/callback: it logs the person in after the provider has
 // redirected the browser back. It creates an account for a new identity, or links the identity to
-// the account of a person who is logged in. The browser continues at the path with which the login
-// began.
+// the account of a person who is logged in. Then it redirects the browser to the path next of the
+// request that began the login.
 func (h *Handler) finishOIDC(c *gin.Context) {
 	if h.provider == nil {
 		httpx.Fail(c, errNoProvider())
@@ -183,7 +183,7 @@ func (h *Handler) finishOIDC(c *gin.Context) {
 		return
 	}
 
-	// A person who is logged in links the identity to that account.
+	// If a person is logged in, the identity is linked to the person's account.
 	ident, err := h.Auth.Person(c.Request)
 	if err != nil {
 		h.failLogin(c, err)
@@ -198,7 +198,7 @@ func (h *Handler) finishOIDC(c *gin.Context) {
 		return
 	}
 
-	// The account that has lost the email address must be authenticated again.
+	// Drop the cached data of the account that has lost the email address.
 	if account.Before != "" {
 		h.Auth.ForgetUser(account.Before)
 	}
@@ -211,7 +211,8 @@ func (h *Handler) finishOIDC(c *gin.Context) {
 // logInByIdentity logs a person in. The first login of an identity counts as a sign-up, because it
 // usually creates an account. It does not count if it only links the identity to the account of
 // loggedIn, the user who is already logged in. takeOver is whether an unproven email address may be
-// taken from another account. The error is ErrMayTakeOver, wrapped, if the person may ask for that.
+// taken from another account. The error wraps ErrMayTakeOver if the person may ask for such a
+// takeover.
 func (h *Handler) logInByIdentity(
 	c *gin.Context, person accountdb.Identity, loggedIn string, takeOver bool, login accountdb.NewLogin,
 ) (account accountdb.Account, err error) {
@@ -270,7 +271,7 @@ func (h *Handler) personFor(c *gin.Context, begun attempt) (accountdb.Identity, 
 }
 
 // failLogin responds to a failed login. Browsers get the login page with the error; other clients
-// get the response of httpx.Fail. It must be called before anything else is written.
+// get the response of httpx.Fail. failLogin must be called before anything else is written.
 func (h *Handler) failLogin(c *gin.Context, err error) {
 	if !strings.Contains(c.GetHeader("Accept"), "text/html") {
 		httpx.Fail(c, err)

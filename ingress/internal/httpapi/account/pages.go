@@ -31,13 +31,13 @@ const (
 	OwnMicrophone = "camera=(), geolocation=(), microphone=(self)"
 )
 
-// Pages handles the HTML pages of accounts: login, sign-up, invitations and password resets. They
-// call the same methods as the requests of the API, so both have the same rules.
+// Pages handles the HTML pages of accounts: login, sign-up, invitations and password resets. The
+// pages call the same methods as the requests of the API, so both follow the same rules.
 type Pages struct{ *Handler }
 
-// LoginPage handles GET /login. If the query has a token, it logs in the user for whom the one-time
-// link was created. Otherwise it shows the login page. The link is used up at once, so reloading
-// the page does not log in again. Each outcome is a page or a redirect.
+// LoginPage handles GET /login. If the query has the token of a one-time link, it logs in the user
+// of the link. Otherwise it shows the login page. The link is used up at once, so reloading the
+// page does not log in again. Each outcome is a page or a redirect.
 func (h *Pages) LoginPage(c *gin.Context) {
 	tokens, present := c.Request.URL.Query()["token"]
 	shown := web.Login{Next: ReturnTo(c.Request.URL.Query()["next"])}
@@ -105,8 +105,8 @@ func (h *Pages) redirectLoggedIn(c *gin.Context, next string) bool {
 	return true
 }
 
-// SignupPage handles GET /signup. The page is also shown if sign-ups are limited; the form reports
-// that.
+// SignupPage handles GET /signup. It shows the page even if the limit on sign-ups is reached.
+// SignupForm then reports the error.
 func (h *Pages) SignupPage(c *gin.Context) {
 	if next := ReturnTo(c.Request.URL.Query()["next"]); !h.redirectLoggedIn(c, next) {
 		showSignup(c, http.StatusOK, web.Signup{Next: next})
@@ -121,8 +121,8 @@ func showSignup(c *gin.Context, status int, shown web.Signup) {
 
 // ReturnTo returns the dashboard URL at which a person continues after the login. values are the
 // values of the query parameter next. ReturnTo returns "" unless there is exactly one value and it
-// is the URL of a dashboard page. Otherwise a link to the login page could redirect to another
-// site. The result is the path with its query, without a fragment.
+// is the URL of a dashboard page. Without this check, a link to the login page could redirect to
+// another site. The result is the path with its query, without a fragment.
 func ReturnTo(values []string) string {
 	if len(values) != 1 || len(values[0]) > MaxNextPage || !strings.HasPrefix(values[0], DashboardPath) { // the raw text is checked, too
 		return ""

@@ -32,11 +32,11 @@ type SessionView struct {
 	CanLogIn    *bool        `json:"canLogIn,omitempty"`    // whether the person can log in without a link; nil for keys
 	// Organization in which the request acts.
 	Organization domain.Organization `json:"organization"`
-	// All organizations of the user; only the key's own for a key of an organization.
+	// All organizations of the user; for a key of an organization, only that organization.
 	Organizations []domain.Membership `json:"organizations"`
 }
 
-// session handles GET /api/auth/session. It works with any credential.
+// session handles GET /api/auth/session. Any credential is accepted.
 func (h *Handler) session(c *gin.Context) error {
 	view, err := h.Session(c.Request.Context(), httpx.Caller(c))
 	if err != nil {
@@ -46,7 +46,7 @@ func (h *Handler) session(c *gin.Context) error {
 }
 
 // Session returns the response of GET /api/auth/session for a caller. The dashboard's page contains
-// it, so that the page needs no further request.
+// this response, so that the page needs no further request.
 func (h *Handler) Session(ctx context.Context, who domain.Caller) (SessionView, error) {
 	view := SessionView{Caller: callerView{who.Kind, who.UserID, who.KeyID, who.OrganizationID, who.Role}}
 	var err error

@@ -16,8 +16,7 @@ import (
 )
 
 const (
-	// cancelTimeout is the maximum duration of the deletion of an agent with the cancellation of
-	// its runs.
+	// cancelTimeout is the maximum time for deleting an agent and cancelling its runs.
 	cancelTimeout = 10 * time.Second
 )
 
@@ -90,7 +89,7 @@ func (h *Handler) writeAgent(c *gin.Context, status int, agent domain.Agent) {
 
 // createAgent handles POST /api/agents: it creates an agent from the body, or from a template and
 // the fields that differ from it. The status is 201. The documents to which the agent's searches
-// are restricted must exist. Fields of the body override those of the template.
+// are restricted must exist. Fields of the body override the fields of the template.
 func (h *Handler) createAgent(c *gin.Context) error {
 	body, found, err := httpx.Collect[createAgentBody](c)
 	if err != nil {
@@ -143,7 +142,8 @@ func (h *Handler) newAgent(ctx context.Context, org string, body createAgentBody
 
 	stored, err := h.AgentsDB.CreateAgent(ctx, org, agent)
 
-	// A visitor may have requested a widget of this id before, with the result that there is none.
+	// A visitor may have requested this agent's widget before the agent was stored. The cache then
+	// contains the result that there is no widget.
 	h.Auth.Widgets().Forget(agent.ID, agent.Widget.AllowedOrigins...)
 	return stored, err
 }
@@ -188,8 +188,7 @@ func (h *Handler) updateAgent(c *gin.Context) error {
 			return err
 		}
 
-		// Compare the models with those before the change, because only a change of them is
-		// checked.
+		// Keep the agent as it was, because models are checked only if the request changes them.
 		before := *agent
 		if body.Model.Set && body.Model.Value == h.DefaultModel && agent.Model == "" {
 			body.Model.Set = false // responses show this name for the default model; a client that sends it back still means the default
@@ -218,8 +217,8 @@ func (h *Handler) checkBoundDocuments(c *gin.Context, agentID string, body *upda
 		return nil
 	}
 
-	// The list before the change is needed for the comparison. It may change before the update,
-	// which can only lead to a document too many being accepted.
+	// The list before the change is needed for the comparison. The list may change before the
+	// update. The only consequence is that a deleted document may be accepted.
 	agent, err := h.AgentsDB.Agent(c.Request.Context(), httpx.Caller(c).OrganizationID, agentID)
 	if err != nil {
 		return err
@@ -293,8 +292,9 @@ func (h *Handler) sealer(org, agentID string) func(string) string {
 }
 
 // seals contains functions that encrypt an agent's secrets. Each kind of secrets has its own
-// encryption context. Headers encrypts headers and signing secrets of tools, identity the secret of
-// the widget. They differ only in the context, which must be the same for decryption.
+// encryption context. The function headers encrypts headers and signing secrets of tools, and
+// identity encrypts the secret of the widget. The functions differ only in the context, which must
+// be the same for decryption.
 type seals struct{ headers, identity func(string) string }
 
 // seals returns the functions for one agent. The encryption contexts contain the organization and
@@ -340,8 +340,8 @@ func (h *Handler) shown(agent domain.Agent) shownAgent {
 	return withSettings(agent)
 }
 
-// hide replaces the value of each header in place with the placeholder for secrets. A reader learns
-// which headers are set, but not their values.
+// hide overwrites the value of each header with the placeholder for secrets. A reader learns which
+// headers are set, but not their values.
 func hide(headers map[string]string) {
 	for name := range headers {
 		headers[name] = hidden
@@ -350,8 +350,8 @@ func hide(headers map[string]string) {
 
 // checkToolDocuments adds a problem for each nonexistent document in the list to which a body
 // restricts the agent's searches. It always accepts documents that are already in the agent's list.
-// A missing tool has the zero value, so each step of the path exists. previous contains the agent's
-// tools before the change. A body without such a list causes no query.
+// previous contains the agent's tools before the change. A body without such a list causes no
+// query.
 func (h *Handler) checkToolDocuments(c *gin.Context, found *httpx.Problems, f *agentFields, previous domain.Tools) error {
 	ids := f.Tools.Value.Knowledge.Value.DocumentIDs.Value
 	if ids == nil {

@@ -178,8 +178,8 @@ func checkSuggestions(p *httpx.Problems, questions []string) {
 	p.Count(path, len(questions), maxSuggestions)
 }
 
-// checkCallers checks the kinds of callers who may call an agent. The caller must not call it for
-// null, which selects the default.
+// checkCallers checks the kinds of callers who may call an agent. It must not be called for null,
+// which selects the default.
 func checkCallers(p *httpx.Problems, callers []domain.CallerKind) {
 	if len(callers) == 0 {
 		p.Add("allowedCallers", httpx.CodeTooShort, "must not be empty")
@@ -201,8 +201,8 @@ func checkCallers(p *httpx.Problems, callers []domain.CallerKind) {
 
 // apply sets the agent's fields and encrypts new secrets. It also makes the checks that depend on
 // the agent's previous state. Problems are added to p, and the agent is then incomplete and must
-// not be stored. Check must have succeeded before. Missing fields keep the agent's values, which
-// for a new agent are those of its template.
+// not be stored. Check must have succeeded before. Missing fields keep the agent's values. In a new
+// agent, these are the values of its template.
 func (f *agentFields) apply(a *domain.Agent, seal seals, p *httpx.Problems) {
 	a.Name = f.Name.Or(a.Name)
 	a.Description = f.Description.Or(a.Description)
@@ -210,7 +210,7 @@ func (f *agentFields) apply(a *domain.Agent, seal seals, p *httpx.Problems) {
 	a.Model = f.Model.Or(a.Model)
 	a.FallbackModels = f.FallbackModels.Or(a.FallbackModels)
 
-	// Compare after both fields are set, since a request may change only one of them.
+	// Compare after both fields are set, because a request may change only one of them.
 	if i := slices.Index(a.FallbackModels, a.Model); i >= 0 {
 		p.Add(httpx.Element("fallbackModels", i), httpx.CodeDuplicate, "must differ from the agent's model")
 	}
@@ -222,7 +222,7 @@ func (f *agentFields) apply(a *domain.Agent, seal seals, p *httpx.Problems) {
 	a.AppendSources = f.AppendSources.Or(a.AppendSources)
 	a.Suggestions = f.Suggestions.Or(a.Suggestions)
 
-	// Remove the tools before the body's tools are applied; null has none.
+	// Null removes all tools. The body then contains no tools to apply.
 	if f.Tools.Null {
 		a.Tools = domain.Tools{}
 	}

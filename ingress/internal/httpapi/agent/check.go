@@ -47,7 +47,7 @@ type ClaimSigner interface {
 }
 
 // checkAgent handles POST /api/agents?id=&action=check: it tries to reach the agent's models, MCP
-// servers and search provider, and the hosts of its endpoints, and stores the result as the agent's
+// servers and search provider, and the hosts of its endpoints. It stores the result as the agent's
 // last check. The response is 200 with the check, even if a connection failed. Errors: rate_limited
 // after ChecksPerMinute checks in a minute, and budget_exceeded, because the models are really
 // called.
@@ -78,8 +78,8 @@ func (h *Handler) checkAgent(c *gin.Context) error {
 		return err
 	}
 
-	// The check is stored with the version that it was made for, so readers can see that it is
-	// outdated.
+	// The check is stored with the version of the agent that was checked, so readers can see
+	// whether the agent has changed since.
 	check, err := h.checkConnections(ctx, org, keyID, agent)
 	if err == nil {
 		err = h.AgentsDB.SaveCheck(ctx, org, agentID, check)
@@ -91,9 +91,9 @@ func (h *Handler) checkAgent(c *gin.Context) error {
 }
 
 // checkConnections lets workers check the agent's models and tools concurrently. If no worker
-// responds, the result contains a failed check instead. If a budget has no room for the calls of
-// the models, checkConnections returns budget_exceeded. A check takes at most checkTime. If the
-// caller disconnects, the result is an error and nothing is stored.
+// responds, the result contains a failed check instead. If too little of a budget is left for the
+// calls of the models, checkConnections returns budget_exceeded. A check takes at most checkTime.
+// If the caller disconnects, the result is an error and nothing is stored.
 func (h *Handler) checkConnections(ctx context.Context, org, keyID string, agent domain.Agent) (domain.AgentCheck, error) {
 	deadline := time.Now().Add(checkTime)
 	ctx, cancel := context.WithDeadline(ctx, deadline)
@@ -144,14 +144,14 @@ func connects(t domain.Tools) bool {
 }
 
 // callChecks lets a worker make the checks of one kind. It returns no error except budget_exceeded;
-// any other failure results in a failed check. The failed check names the role that did not
-// respond. It is of the kind worker.
+// any other failure results in a failed check. The failed check has the kind worker and names the
+// role that did not respond.
 func (h *Handler) callChecks(ctx context.Context, kind string, claims contract.CheckClaims) ([]domain.Check, error) {
 	began := time.Now()
 	claims.Kind = kind
 	reply, err := h.callWorker(ctx, kind, claims)
 	switch {
-	// A budget has not enough left for the calls of the models.
+	// Too little of a budget is left for the calls of the models.
 	case err == nil && reply.Lacking != nil:
 		exceeded := budgetdb.UsedUp(*reply.Lacking)
 		if reply.Later {

@@ -2,9 +2,10 @@
 // check of the connections, import of an OpenAPI document, and preview of the system prompt.
 // Requests to run an agent are in package run.
 //
-// A change flows through two stages. Check of a body verifies the fields by themselves, without the
-// database. apply then merges them into the stored agent, within the transaction of agentdb that
-// increases the version, and verifies the rules that depend on the previous state.
+// A change is checked in two stages. The method Check of a body checks the fields without the
+// database. The method apply merges the fields into the stored agent and checks the rules that
+// depend on the previous state. It runs within the transaction of agentdb that increases the
+// version.
 //
 // Secrets are the headers and signing secrets of tools, and the secret of the widget. They are
 // encrypted before they are stored, and responses show "***" instead. A request that contains "***"

@@ -42,8 +42,8 @@ type Deps struct {
 	ChecksPerMinute int
 }
 
-// RunCanceller cancels an agent's queued runs. Runs that a worker has started are not cancelled. It
-// can be repeated.
+// RunCanceller cancels an agent's queued runs. Runs that a worker has started are not cancelled.
+// CancelQueued can be called again after an error.
 type RunCanceller interface {
 	CancelQueued(ctx context.Context, organizationID, agentID string) error
 }
@@ -99,8 +99,8 @@ func (h *Handler) Routes() []httpx.Route {
 	}
 }
 
-// readTemplate returns a template, or not_found. It comes from the cache, so it causes no query for
-// each request.
+// readTemplate returns a template, or not_found. The template comes from the cache, so most
+// requests cause no query.
 func (h *Handler) readTemplate(c *gin.Context, templateID string) (domain.Template, error) {
 	return h.Templates.ByID(c.Request.Context(), templateID)
 }

@@ -23,8 +23,8 @@ const (
 	maxOperation = 2_048 // maximum number of characters in an operation's name
 )
 
-// importBody is the body of an import: an OpenAPI document and the operations to import. A missing
-// field serverUrl means that the servers in the document count.
+// importBody is the body of an import: an OpenAPI document and the operations to import. Without
+// the field serverUrl, the servers in the document are used.
 type importBody struct {
 	// Document as an object or as a string.
 	Document json.RawMessage `json:"document" required:"true"`
@@ -32,7 +32,7 @@ type importBody struct {
 	Operations httpx.Optional[[]string] `json:"operations"`
 	// Replaces the servers in the document.
 	ServerURL httpx.Optional[string] `json:"serverUrl"`
-	// Headers, with secrets, for all imported endpoints.
+	// Headers for all imported endpoints; the values are secrets.
 	Headers map[string]string `json:"headers"`
 	// Approval of calls of the HTTP tool; missing: unchanged.
 	Approval httpx.Removable[domain.Approval] `json:"approval"`
@@ -48,8 +48,8 @@ type skippedView struct {
 	Reason    string `json:"reason"`
 }
 
-// importView is the response to an import. Both lists are never null. An endpoint in imported may
-// be new or may have replaced one of the same name.
+// importView is the response to an import. Neither list is ever null. An endpoint in imported is
+// new or has replaced an endpoint of the same name.
 type importView struct {
 	// The agent after the import.
 	Agent shownAgent `json:"agent"`
@@ -58,8 +58,7 @@ type importView struct {
 	Skipped  []skippedView `json:"skipped"`
 }
 
-// Check checks the form of the body. convert checks the document itself. The document can be parsed
-// only once its text is known, so this method also sets text.
+// Check checks the form of the body and sets text. convert checks the document itself.
 func (b *importBody) Check(p *httpx.Problems) {
 	b.checkDocument(p)
 	if b.Operations.Set {
@@ -97,7 +96,7 @@ func (b *importBody) checkDocument(p *httpx.Problems) {
 }
 
 // checkOperations checks the names of the operations to import. An empty list is a problem, because
-// it could mean none or all. The document decides later whether the operations exist.
+// it could mean none or all. convert checks later whether the document contains the operations.
 func checkOperations(p *httpx.Problems, operations []string) {
 	const path = "operations"
 	if len(operations) == 0 {
@@ -173,7 +172,7 @@ func (h *Handler) importOpenAPI(c *gin.Context) error {
 		return found.Err()
 	})
 
-	// ErrUnchanged reports that nothing was written, so the response shows the agent as it is.
+	// After errUnchanged nothing was written, so the response shows the agent as it is.
 	switch {
 	case errors.Is(err, errUnchanged):
 		agent = previous
@@ -190,9 +189,9 @@ func (h *Handler) importOpenAPI(c *gin.Context) error {
 }
 
 // checkVersion returns an error if the request requires another version of the agent. This check
-// comes before the expensive conversion of the document. The update repeats it, because the agent
-// may change in the meantime. It returns precondition_failed or version_conflict, as the update
-// would.
+// comes before the expensive conversion of the document. The update repeats the check, because the
+// agent may change in the meantime. Both return the errors precondition_failed and
+// version_conflict.
 func (h *Handler) checkVersion(ctx context.Context, org, agentID string, body *importBody, condition httpx.Precondition) error {
 	// The function always returns an error, so the transaction changes nothing.
 	_, err := h.AgentsDB.UpdateAgent(ctx, org, agentID, body.Version.Or(0), func(agent *domain.Agent) error {
@@ -234,7 +233,7 @@ func (b *importBody) apply(agent *domain.Agent, endpoints []domain.Endpoint, sea
 	agent.Tools.HTTPRequest = &t
 }
 
-// withSecrets returns the endpoint e, which replaces the endpoint old, with secrets. The headers
+// withSecrets returns the endpoint e with its secrets. e replaces the endpoint old. The headers
 // come from the request or, if the request has none, from old. The signing secret comes from old. A
 // secret of old is kept only if both endpoints have the same origin. Problems of the headers are
 // added to p under the path headers.
@@ -285,9 +284,9 @@ func (b *importBody) checkOrigins(endpoints []domain.Endpoint) error {
 	return found.Err()
 }
 
-// checkSize rejects an import if the resulting agent would be too large for the body of a PUT.
-// Otherwise a client could read the agent but not send it back. The size is that of the response,
-// in which secrets are hidden. The error is an internal one; the size is added to p as a problem.
+// checkSize adds a problem to p if the agent after the import would be too large for the body of a
+// PUT. Otherwise a client could read the agent but not send it back. The size is that of the
+// response, in which secrets are hidden. The returned error is an internal error.
 func (h *Handler) checkSize(agent *domain.Agent, p *httpx.Problems) error {
 	const spare = 256 // bytes reserved for fields that can become longer with each version
 	raw, err := json.Marshal(agent)
@@ -309,11 +308,12 @@ func (h *Handler) checkSize(agent *domain.Agent, p *httpx.Problems) error {
 	return nil
 }
 
-// convert converts the document's operations to endpoints. It also returns the operations that
-// cannot be converted. Operations without a usable endpoint are in the second result, with the
-// reason. The error lists problems of the document, or of the names of operations.
+// convert converts the document's operations to endpoints. The second result lists the operations
+// that cannot be converted or have no usable endpoint, with the reasons. The error lists problems
+// of the document, or of the names of operations.
 func (b *importBody) convert() ([]domain.Endpoint, []skippedView, error) {
-	// Invalid contains problems that the caller can fix; other errors are faults of the service.
+	// An error of type Invalid contains problems that the caller can fix; other errors are faults
+	// of the service.
 	made, left, err := openapiimport.Convert(b.text, openapiimport.Options{Operations: b.Operations.Value, ServerURL: b.ServerURL.Value})
 	if invalid, ok := errors.AsType[*openapiimport.Invalid](err); ok {
 		found := &httpx.Problems{}

@@ -25,8 +25,8 @@ type previewBody struct {
 	SessionID httpx.Optional[string] `json:"sessionId"`
 }
 
-// Check checks the fields. All of them may be missing. The prompt follows the same rules as one
-// that is stored.
+// Check checks the fields. All of them may be missing. The prompt follows the same rules as a
+// stored prompt.
 func (b *previewBody) Check(p *httpx.Problems) {
 	if b.SystemPrompt.Set {
 		p.Text("systemPrompt", b.SystemPrompt.Value, 1, maxPrompt)
@@ -70,8 +70,8 @@ type promptPreview struct {
 
 // previewPrompt handles POST /api/agents?id=&action=preview: it returns the system prompt that a
 // run with the given input would have, with the values of its variables. The prompt comes from the
-// body or, if the body has none, from the agent. It starts no run and calls no model. Members may
-// use it, because they can read the prompt anyway.
+// body or, if the body has none, from the agent. The preview starts no run and calls no model.
+// Members may use it, because they can read the prompt anyway.
 func (h *Handler) previewPrompt(c *gin.Context) error {
 	agentID, err := httpx.RequiredID(c, id.Agent)
 	if err != nil {

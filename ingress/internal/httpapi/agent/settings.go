@@ -44,8 +44,8 @@ func (f *agentFields) applySettings(a *domain.Agent) {
 
 // needsModelCheck reports whether a change concerns the models or their settings. Other changes
 // need no check, so that an agent can still be changed when its model no longer accepts one of its
-// settings. It compares the names, so it does not detect that the default model of the service has
-// changed.
+// settings. needsModelCheck compares the names of the models. It does not detect that the default
+// model of the service has changed.
 func needsModelCheck(before, after *domain.Agent) bool {
 	return before.Model != after.Model || !slices.Equal(before.FallbackModels, after.FallbackModels) ||
 		!reflect.DeepEqual(before.ModelSettings, after.ModelSettings)
@@ -60,8 +60,8 @@ func (h *Handler) checkModels(a *domain.Agent, p *httpx.Problems) {
 }
 
 // applyPrompt sets the agent's system prompt. It does not check an unchanged prompt, because
-// prompts from before the introduction of prompt variables may contain any text. A problem is added
-// to p, and the prompt is set nevertheless.
+// prompts from before the introduction of prompt variables may contain any text. If the prompt is
+// invalid, applyPrompt adds a problem to p, but sets the prompt nevertheless.
 func (f *agentFields) applyPrompt(a *domain.Agent, p *httpx.Problems) {
 	if !f.SystemPrompt.Set || f.SystemPrompt.Value == a.SystemPrompt {
 		return
@@ -73,8 +73,8 @@ func (f *agentFields) applyPrompt(a *domain.Agent, p *httpx.Problems) {
 }
 
 // shownAgent is an agent in the form of responses. Model settings that the agent does not set are
-// null. The JSON has the fields of all three parts on one level. Fields of shownSettings hide those
-// of domain.Agent with the same name.
+// null. The JSON has the fields of all three parts on one level. A field of shownSettings hides the
+// field of domain.Agent with the same name.
 type shownAgent struct {
 	domain.Agent
 	shownSettings

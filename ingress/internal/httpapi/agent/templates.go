@@ -19,14 +19,14 @@ import (
 // templatesTTL is the maximum age of the cached templates.
 const templatesTTL = 5 * time.Second
 
-// Templates caches the templates for templatesTTL, because anyone may request the list. One per
-// process. It is safe for concurrent use. The zero value with AgentsDB is ready for use.
+// Templates caches the templates for templatesTTL, because anyone may request the list. There is
+// one per process. It is safe for concurrent use. The zero value with AgentsDB is ready for use.
 type Templates struct {
 	AgentsDB *agentdb.Store
 
 	// Guards all and until; it is held while the templates are read.
 	mu sync.Mutex
-	// all templates in their predefined order; never changed after it was set.
+	// All templates in their predefined order. The list is not changed after it is set.
 	all []domain.Template
 	// Time at which the templates expire; zero before the first read.
 	until time.Time
@@ -83,7 +83,7 @@ func (h *Handler) listTemplates(c *gin.Context) error {
 		return err
 	}
 
-	// The id of a template that was removed is rejected, because its place in the list is unknown.
+	// The id of a removed template is rejected, because its position in the list is unknown.
 	if p.After != "" {
 		last := slices.IndexFunc(all, func(t domain.Template) bool { return t.ID == p.After })
 		if last < 0 {

@@ -47,8 +47,8 @@ func setTool[T any](null bool, apply func() *T) *T {
 
 // previous returns a copy of the agent's tool before the change, or an empty tool if the agent does
 // not have it yet. In the second case, it adds a problem if the request does not set enabled. The
-// copy is shallow: its lists are those of the agent, so apply methods replace lists and never
-// change them.
+// copy is shallow and shares the agent's lists, so apply methods replace lists and never change
+// them.
 func previous[T any](p *httpx.Problems, path string, enabled httpx.Optional[bool], old *T) *T {
 	if old == nil {
 		if !enabled.Set {
@@ -179,9 +179,9 @@ type entrySecrets struct {
 }
 
 // merge returns the encrypted values of the headers in a request. It encrypts new values. For the
-// value "***" it returns the stored value. address is the URL of the entry after the change, and at
-// the path of the headers. Headers that are not in the request are removed. The result is nil if
-// there are none.
+// value "***" it returns the stored value. Headers that are not in the request are removed. The
+// result is nil if the request has no headers. address is the URL of the entry after the change. at
+// is the path of the headers.
 func (s entrySecrets) merge(p *httpx.Problems, at, address string, headers map[string]string, seal func(string) string) map[string]string {
 	if len(headers) == 0 {
 		return nil
@@ -203,8 +203,8 @@ func (s entrySecrets) merge(p *httpx.Problems, at, address string, headers map[s
 }
 
 // signingSecret returns the encrypted signing secret. It encrypts a new secret. For the value "***"
-// it returns the stored secret. address and at are as in merge. An empty secret removes the stored
-// one.
+// it returns the stored secret. An empty secret removes the stored secret. address and at are as in
+// merge.
 func (s entrySecrets) signingSecret(p *httpx.Problems, at, address, secret string, seal func(string) string) string {
 	switch secret {
 	case "":
@@ -219,7 +219,7 @@ func (s entrySecrets) signingSecret(p *httpx.Problems, at, address, secret strin
 
 // checkKeep adds a problem if a request keeps a secret ("***") that is not stored or was set for
 // another origin. Otherwise a person who may change the URL could have the secret sent to another
-// server. found is whether a secret is stored. The path of the problem is at.
+// server. found is whether a secret is stored. at is the path of the problem.
 func (s entrySecrets) checkKeep(p *httpx.Problems, at, address string, found bool) {
 	switch {
 	case !found:

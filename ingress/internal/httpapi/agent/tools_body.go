@@ -51,7 +51,8 @@ type toolsBody struct {
 	Voice         httpx.Removable[voiceBody]     `json:"voice"`
 }
 
-// switchBody is a tool without options. A tool that the agent does not have yet requires enabled.
+// switchBody is a tool without options. The field enabled is required for a tool that the agent
+// does not have yet.
 type switchBody struct {
 	// Whether the agent may use the tool.
 	Enabled httpx.Optional[bool] `json:"enabled"`
@@ -83,7 +84,7 @@ type httpBody struct {
 }
 
 // endpointBody is an endpoint of the HTTP tool. The endpoint appears to the model as a tool of this
-// name. "***" as a header or signing secret keeps the stored one.
+// name. The value "***" of a header or of the signing secret keeps the stored value.
 type endpointBody struct {
 	// Name of the function that the model calls; unique among the endpoints.
 	Name string `json:"name" required:"true"`
@@ -121,7 +122,7 @@ type serverBody struct {
 	SideEffect httpx.Optional[domain.SideEffect] `json:"sideEffect"`
 }
 
-// voiceBody is the agent's voice. With it, people can speak with the agent.
+// voiceBody is the voice tool, with which people can speak with the agent.
 type voiceBody struct {
 	Enabled httpx.Optional[bool]    `json:"enabled"`
 	Voice   httpx.Removable[string] `json:"voice"`
@@ -218,8 +219,8 @@ func checkDocumentIDs(p *httpx.Problems, path string, ids []string) {
 	}
 }
 
-// Check checks the endpoints. Their names must be unique. Problems of an endpoint have its position
-// in the list.
+// Check checks the endpoints. Their names must be unique. The path of a problem contains the
+// endpoint's position in the list.
 func (b *httpBody) Check(p *httpx.Problems) {
 	const path = "tools.httpRequest.endpoints"
 	p.Count(path, len(b.Endpoints.Value), maxEndpoints)
@@ -230,7 +231,7 @@ func (b *httpBody) Check(p *httpx.Problems) {
 }
 
 // Check checks one endpoint. seen contains the names of the endpoints before it. Problems are added
-// under the path at. It sets b.schema, and adds the name to seen.
+// under the path at. Check sets b.schema, and adds the name to seen.
 func (b *endpointBody) Check(p *httpx.Problems, at string, seen map[string]bool) {
 	checkToolName(p, at+".name", b.Name, seen)
 
@@ -260,7 +261,7 @@ func (b *endpointBody) Check(p *httpx.Problems, at string, seen map[string]bool)
 
 // checkSchema checks that the schema can be used to validate the arguments of calls. The schema
 // must be an object of at most maxSchema bytes, because it is a part of each request to the model.
-// It sets b.schema if the schema could be read.
+// checkSchema sets b.schema if the schema can be read.
 func (b *endpointBody) checkSchema(p *httpx.Problems, at string) {
 	if b.InputSchema == nil {
 		return
@@ -286,8 +287,8 @@ func (b *endpointBody) checkSchema(p *httpx.Problems, at string) {
 
 // checkTemplate checks a URL with variables. The values of the variables are the arguments of
 // calls, so no variable may be in the part of the URL that names the server. The schema must define
-// each variable. It is called after checkSchema. If the URL or the schema has a problem, it checks
-// nothing more.
+// each variable. checkTemplate must be called after checkSchema. If the URL or the schema has a
+// problem, it checks nothing more.
 func (b *endpointBody) checkTemplate(p *httpx.Problems, at string) {
 	if p.Has(at + ".url") {
 		return
@@ -314,7 +315,7 @@ func (b *endpointBody) checkTemplate(p *httpx.Problems, at string) {
 }
 
 // Check checks the servers. Their names must be unique. The headers may contain "***", which apply
-// resolves.
+// replaces with the stored values.
 func (b *mcpBody) Check(p *httpx.Problems) {
 	const path = "tools.mcp.servers"
 	p.Count(path, len(b.Servers.Value), maxServers)

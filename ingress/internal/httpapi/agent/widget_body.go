@@ -34,7 +34,7 @@ type widgetBody struct {
 }
 
 // Check checks the origins and a new secret. The secret *** means that the stored secret is kept;
-// apply checks that there is one. The list of origins has no problem if it is missing.
+// apply checks that there is one. A missing list of origins is valid.
 func (b *widgetBody) Check(p *httpx.Problems) {
 	checkOrigins(p, b.AllowedOrigins.Value)
 	if secret := b.IdentitySecret.Value; secret != nil && *secret != hidden {
@@ -59,8 +59,8 @@ func (b *widgetBody) apply(w *domain.Widget, seal func(string) string, p *httpx.
 	}
 }
 
-// checkOrigins checks the origins of pages that may embed a widget. They must be exactly in the
-// form of the header Origin, because they are compared with it as texts.
+// checkOrigins checks the origins of pages that may embed a widget. Each must have exactly the form
+// of the header Origin, because the service compares the two as texts.
 func checkOrigins(p *httpx.Problems, origins []string) {
 	const path = "widget.allowedOrigins"
 	p.Count(path, len(origins), maxOrigins)

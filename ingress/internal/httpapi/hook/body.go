@@ -49,7 +49,7 @@ type hookFields struct {
 	OutputSchema httpx.Removable[json.RawMessage] `json:"outputSchema"`
 	// Conditions that a delivery must meet to start a run.
 	Filter httpx.Removable[[]hookFilterBody] `json:"filter"`
-	// Null: each delivery starts a run.
+	// Rule for combining deliveries; null: each delivery starts a run.
 	Coalesce httpx.Optional[*hookCoalesceBody] `json:"coalesce"`
 	// Whether the hook accepts deliveries; missing in a new hook: true.
 	Enabled httpx.Optional[bool] `json:"enabled"`
@@ -84,8 +84,8 @@ type newHookBody struct {
 }
 
 // hookChangeBody is the body of a PUT. It accepts all fields of a hook that was read with GET. It
-// cannot change the source. It cannot change the secret either; the action rotate does that. The
-// headers are checked against the source of the stored hook.
+// can change neither the source nor the secret; the action rotate changes the secret. The headers
+// are checked against the source of the stored hook.
 type hookChangeBody struct {
 	hookFields
 
@@ -101,7 +101,7 @@ type hookChangeBody struct {
 }
 
 // Check checks the fields. Some rules for the headers and the secret depend on the source. Missing
-// fields that are required are reported together with the other problems.
+// required fields are reported together with the other problems.
 func (b *newHookBody) Check(p *httpx.Problems) {
 	b.hookFields.Check(p)
 	for _, field := range []struct {
@@ -165,8 +165,8 @@ func (f *hookFields) Check(p *httpx.Problems) {
 	}
 }
 
-// checkHeaders checks the names of a hook's headers by the rules for the hook's source. The name of
-// the header can be chosen only for the generic sources, hmac and token.
+// checkHeaders checks the names of a hook's headers by the rules for the hook's source. The names
+// can be chosen only for the generic sources, hmac and token.
 func (f *hookFields) checkHeaders(p *httpx.Problems, source domain.HookSource) {
 	named := source == domain.HookHMAC || source == domain.HookToken
 	for _, field := range []struct {
@@ -198,8 +198,8 @@ func checkSecret(p *httpx.Problems, source domain.HookSource, secret string) {
 	}
 }
 
-// filter returns the conditions in the form that is stored. It is never nil. The conditions must
-// have been checked.
+// filter returns the conditions in the form that is stored. The result is never nil. The conditions
+// must have been checked.
 func (f *hookFields) filter() []domain.HookFilter {
 	out := make([]domain.HookFilter, len(f.Filter.Value))
 	for i, by := range f.Filter.Value {
@@ -208,8 +208,8 @@ func (f *hookFields) filter() []domain.HookFilter {
 	return out
 }
 
-// coalesce returns the coalescing rule, or nil if the body has none. null in the body removes the
-// rule, and is nil as well.
+// coalesce returns the coalescing rule, or nil if the body has none. The result is also nil for
+// null, which removes the rule.
 func (f *hookFields) coalesce() *domain.HookCoalesce {
 	by := f.Coalesce.Value
 	if by == nil {

@@ -37,8 +37,8 @@ var deliveryStatuses = []domain.DeliveryStatus{
 	domain.DeliveryRejected,
 }
 
-// deliveryView is one delivery in a response. It contains the body of the delivery if that is
-// stored. Body and ContentType are nil if the body is not stored.
+// deliveryView is one delivery in a response. It contains the body of the delivery if the body is
+// stored. Otherwise Body and ContentType are nil.
 type deliveryView struct {
 	domain.Delivery
 
@@ -47,8 +47,8 @@ type deliveryView struct {
 }
 
 // getDeliveries handles GET /api/hooks/deliveries: it returns a page of the log of deliveries, or
-// with ?id= one delivery. The id is chosen by the source and unique only within a hook, so it is
-// not checked like other ids.
+// with ?id= one delivery. The source chooses the id, which is unique only within a hook. The id is
+// therefore not checked like other ids.
 func (h *Handler) getDeliveries(c *gin.Context) error {
 	found := &httpx.Problems{}
 	hookID, _ := httpx.QueryValue(c, "hookId", found)
@@ -69,8 +69,8 @@ func (h *Handler) getDeliveries(c *gin.Context) error {
 }
 
 // hookFor returns the id of a delivery's hook: hookID if it is not empty, or else the id of the
-// only hook that has a delivery with this id. The error is not_found if there is none, and an
-// invalid request for hookId if there are several.
+// only hook that has a delivery with this id. The error is not_found if there is no such hook, and
+// an invalid request for hookId if there are several.
 func (h *Handler) hookFor(c *gin.Context, hookID, deliveryID string) (string, error) {
 	if hookID != "" {
 		return hookID, h.ownHook(c, hookID)
@@ -259,7 +259,7 @@ func (h *Handler) redeliver(c *gin.Context, hook *intake.Hook, deliveryID string
 	// The original headers are not stored, so take the event's name from the log.
 	event := webhookin.Read(hook.Source, "", http.Header{"Content-Type": {contentType}}, body)
 
-	// A challenge of the source was answered by the original delivery.
+	// The challenge of the source was answered when the original delivery arrived.
 	event.Name, event.Answer = known.Event, nil
 	delivered := intake.Delivered{ContentType: contentType, Body: body, Traceparent: httpx.Traceparent(c), Again: true}
 
@@ -284,8 +284,8 @@ func (h *Handler) redeliver(c *gin.Context, hook *intake.Hook, deliveryID string
 }
 
 // redeliveredID returns the id of a delivery's nth redelivery. If the delivery is itself a
-// redelivery, the new id is derived from the original delivery's id. So the ids of redeliveries
-// never become longer with each repetition.
+// redelivery, the new id is derived from the original delivery's id. Ids therefore do not grow with
+// each redelivery.
 func redeliveredID(deliveryID string, n int) string {
 	if at := strings.LastIndex(deliveryID, redeliveredSuffix); at > 0 {
 		deliveryID = deliveryID[:at]

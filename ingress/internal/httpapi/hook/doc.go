@@ -4,12 +4,16 @@
 //
 //	source ─► ReceiveDelivery ─► limits ─► headers ─► body ─► signature ─► intake.Intake.Take ─► run
 //
-// This package owns the HTTP side: the hooks as resources for admins, the bounds on bodies from
-// strangers, the limits on deliveries without a valid signature, and the log of rejected
-// deliveries. Package webhookin knows the sources' protocols, and intake decides what becomes of a
-// delivery.
+// This package owns the HTTP side:
+//
+//   - the hooks as resources for admins
+//   - the bounds on bodies from strangers
+//   - the limits on deliveries without a valid signature
+//   - the log of rejected deliveries
+//
+// Package webhookin knows the sources' protocols, and intake decides what becomes of a delivery.
 //
 // Deliveries need no account. The signature authenticates them, and the run acts with the rights of
-// the hook's API key. The tables are those of hookdb. Hooks and verified senders are cached in
+// the hook's API key. Package hookdb has the tables. Hooks and verified senders are cached in
 // memory, separately in each ingress process.
 package hook

@@ -50,7 +50,7 @@ type Deps struct {
 	Log              zerolog.Logger
 }
 
-// ChangeNotifier notifies clients that watch an organization's data. It does not block.
+// ChangeNotifier notifies clients that watch an organization's data. Changed does not block.
 type ChangeNotifier interface {
 	Changed(kind domain.ChangeKind, org string)
 }

@@ -25,7 +25,7 @@ func (h *Handler) shownHook(hook domain.Hook) domain.Hook {
 }
 
 // getHooks handles GET /api/hooks: it returns a page of the organization's hooks, or with ?id= one
-// hook. Secrets are not part of the response.
+// hook. Secrets are replaced by a placeholder.
 func (h *Handler) getHooks(c *gin.Context) error {
 	hookID, present, err := httpx.QueryID(c, id.Hook)
 	if err != nil {
@@ -119,7 +119,7 @@ func (h *Handler) withSecret(hook domain.Hook, secret string, made bool) domain.
 }
 
 // updateHook handles PUT /api/hooks?id=. Missing fields stay unchanged. The new configuration
-// applies to deliveries that this process receives from now on, and within 5 seconds at others.
+// applies at this process immediately, and at other processes within 5 seconds.
 func (h *Handler) updateHook(c *gin.Context) error {
 	hookID, err := httpx.RequiredID(c, id.Hook)
 	if err != nil {
@@ -158,7 +158,7 @@ func (h *Handler) updateHook(c *gin.Context) error {
 }
 
 // change returns the change to a hook that the body describes. A nil pointer means that the field
-// stays.
+// stays unchanged.
 func (b *hookChangeBody) change() hookdb.HookChange {
 	change := hookdb.HookChange{
 		Name: b.Name.Pointer(), AgentID: b.AgentID.Pointer(), KeyID: b.KeyID.Pointer(), MessageTemplate: b.MessageTemplate.Pointer(),

@@ -31,8 +31,8 @@ const (
 	DeliveryBegins = 4 << 10
 
 	// The limit on deliveries without a valid signature from one client address to one hook. It is
-	// so high that a misconfigured source soon gets through once it is corrected, and so low that
-	// secrets cannot be guessed. A blocked sender is blocked only for this hook.
+	// high, so that a source soon gets through after its configuration was corrected. It is low
+	// enough that secrets cannot be guessed. A blocked sender is blocked only for this hook.
 	maxUnsigned    = 120
 	unsignedWindow = time.Minute
 
@@ -68,10 +68,10 @@ const (
 // The number of invalid deliveries from such an address says little about one customer.
 var sharedSources = []domain.HookSource{domain.HookGitHub, domain.HookStripe, domain.HookSlack}
 
-// LargeDeliveries is the policy for deliveries of more than transfer.MediumBody bytes,
-// MediumDeliveries for smaller deliveries of more than transfer.SmallBody bytes, and
-// SmallDeliveries for all others. A delivery waits for a slot for a short time before it is
-// rejected.
+// LargeDeliveries is the policy for deliveries of more than transfer.MediumBody bytes.
+// MediumDeliveries is the policy for smaller deliveries of more than transfer.SmallBody bytes, and
+// SmallDeliveries is the policy for all others. A delivery waits for a slot for a short time before
+// it is rejected.
 var (
 	LargeDeliveries = &transfer.Policy{
 		Bounds: transfer.Bounds{
@@ -108,8 +108,8 @@ func smallDeliveries() *transfer.Policy {
 }
 
 // ReceiveDelivery handles POST /api/hooks/receive/<id>. The signature of the delivery authenticates
-// the request. The response is 202 with a receipt, once the delivery and its run are committed. A
-// repeated delivery starts no second run.
+// the request. The response is 202 with a receipt, after the delivery and its run have been
+// committed. A repeated delivery starts no second run.
 func (h *Handler) ReceiveDelivery(c *gin.Context) error {
 	hook, err := h.requestedHook(c)
 	if err != nil {
@@ -155,7 +155,7 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) error {
 		return err
 	}
 
-	// From here on, the delivery is authentic, and its sender is trusted with more slots.
+	// From here on, the delivery is authentic, and its sender may use more slots.
 	h.verify(c.Request.Context(), hook, client)
 	httpx.StateFor(c).Ident = auth.Identity{Caller: hook.Caller()} // for the log line: the caller is known only after the verification
 	h.Auth.Used(hook.KeyID)
@@ -168,8 +168,8 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) error {
 	return writeReceipt(c, hook, &event, result)
 }
 
-// writeReceipt responds to a delivery. If the source has sent a challenge, the response is only the
-// answer to it. It also sets the fields of the request's log line.
+// writeReceipt responds to a delivery. If the source has sent a challenge, the response contains
+// only the answer to the challenge. writeReceipt also sets the fields of the request's log line.
 func writeReceipt(c *gin.Context, hook *intake.Hook, event *webhookin.Event, result intake.Receipt) error {
 	httpx.StateFor(c).Delivery = result.Status
 	if result.RunID != nil {
@@ -184,8 +184,8 @@ func writeReceipt(c *gin.Context, hook *intake.Hook, event *webhookin.Event, res
 // isExempt reports whether the service reads a delivery although its client address has sent too
 // many deliveries without a valid signature to the hook. GitHub, Stripe and Slack send the
 // deliveries of all their customers from the same addresses, so without this exception one customer
-// could block the others. It applies to all deliveries from verified addresses, and to small
-// deliveries from others. A body of unknown length is not small.
+// could block the others. The exception applies to all deliveries from verified addresses, and to
+// small deliveries from others. A body of unknown length is not small.
 func isExempt(c *gin.Context, hook *intake.Hook, verified bool) bool {
 	length := c.Request.ContentLength
 	return slices.Contains(sharedSources, hook.Source) && (verified || length >= 0 && length <= transfer.SmallBody)
@@ -201,8 +201,8 @@ func (h *Handler) requestedHook(c *gin.Context) (*intake.Hook, error) {
 	return h.Hooks.Get(c.Request.Context(), hookID)
 }
 
-// readEvent verifies a delivery's signature and decodes the delivery. The error is unauthenticated,
-// with the reason. Any of the hook's secrets may have signed.
+// readEvent verifies a delivery's signature and decodes the delivery. The signature may be made
+// with any of the hook's secrets. The error is unauthenticated, with the reason.
 func readEvent(hook *intake.Hook, header http.Header, body []byte) (webhookin.Event, error) {
 	err := webhookin.Verify(hook.Source, hook.SignatureHeader, hook.Secrets, header, body, time.Now())
 	if err != nil {
@@ -211,8 +211,9 @@ func readEvent(hook *intake.Hook, header http.Header, body []byte) (webhookin.Ev
 	return webhookin.Read(hook.Source, hook.DeliveryIDHeader, header, body), nil
 }
 
-// deliveryBody reads the body of a delivery. The caller must call leave when it no longer needs the
-// body. It is nil for a request without a body. If err is not nil, leave need not be called.
+// deliveryBody reads the body of a delivery. The body is nil for a request without a body. The
+// caller must call leave when it no longer needs the body. If err is not nil, leave need not be
+// called.
 func (h *Handler) deliveryBody(c *gin.Context, who transfer.Owner) (body []byte, leave func(), err error) {
 	if c.Request.Body == nil {
 		return nil, func() {}, nil

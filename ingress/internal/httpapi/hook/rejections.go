@@ -18,8 +18,8 @@ import (
 // with the same hook, client address and reason are written at most once in repeatWindow. Verified
 // senders have separate limits per hook and per organization, so that strangers cannot keep a
 // misconfigured source out of the log. The limit for all organizations is so high that no single
-// organization can reach it. Begin counts an entry in each of the four limits in turn, and stops at
-// the first one that is exhausted.
+// organization can reach it. An entry counts against the four limits in turn, up to the first limit
+// that is exhausted.
 const (
 	repeatWindow = 10 * time.Second
 	// Entries for one hook.
@@ -44,7 +44,7 @@ func newRejections(now func() time.Time) *rejections {
 	}
 }
 
-// allow reports whether a rejected delivery may be logged now. It counts the entry. d contains the
+// allow reports whether a rejected delivery may be logged now, and counts the entry. d contains the
 // sender and the reason.
 func (r *rejections) allow(orgID, hookID string, d *hookdb.Rejected) bool {
 	kind := " others"
@@ -56,8 +56,8 @@ func (r *rejections) allow(orgID, hookID string, d *hookdb.Rejected) bool {
 }
 
 // logRejected logs a delivery without a valid signature. Usually the source and the hook have
-// different secrets. logRejected returns after the entry was stored. It is called before the
-// response is sent. An entry that cannot be stored is only reported in the process's log.
+// different secrets. logRejected is called before the response is sent, and returns after the entry
+// has been stored. An entry that cannot be stored is only reported in the process's log.
 func (h *Handler) logRejected(c *gin.Context, hook *intake.Hook, client string, verified bool, cause error) {
 	coded, ok := errors.AsType[*apierr.Error](cause)
 	if !ok || coded.Code != apierr.Unauthenticated {

@@ -16,9 +16,9 @@ const (
 )
 
 // verify records that a client address has sent a signed delivery to a hook. The record is kept in
-// memory for a day and in PostgreSQL for all ingress processes. If the record cannot be stored, the
-// next delivery from this address tries again. hook.Senders, which comes from PostgreSQL, contains
-// the record at other processes.
+// memory for a day and in PostgreSQL for all ingress processes. Other processes find it in
+// hook.Senders, which they read from PostgreSQL. If the record cannot be stored, the next delivery
+// from this address tries again.
 func (h *Handler) verify(ctx context.Context, hook *intake.Hook, client string) {
 	sender := hook.ID + " " + client
 	if !h.senders.add(sender) {
@@ -48,8 +48,8 @@ func (s *verifiedSenders) has(sender string) bool {
 }
 
 // add adds a sender for a day. It returns false if the sender is already in the cache. If the cache
-// is full, add first removes expired senders and, if necessary, arbitrary ones. The caller stores
-// the sender if add returns true.
+// is full, add first removes expired senders and, if necessary, arbitrary senders. The caller
+// stores the sender if add returns true.
 func (s *verifiedSenders) add(sender string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,8 +70,8 @@ func (s *verifiedSenders) add(sender string) bool {
 	return true
 }
 
-// shrink removes the expired senders. If the cache is still full, it removes a tenth of the others.
-// So not every new sender has to search the whole cache. The caller holds the lock.
+// shrink removes the expired senders. If the cache is still full, shrink removes a tenth of the
+// others, so that not every new sender has to search the whole cache. The caller holds the lock.
 func (s *verifiedSenders) shrink(now time.Time) {
 	for sender, until := range s.until {
 		if !now.Before(until) {

@@ -67,10 +67,10 @@ type LargeAnswer struct {
 	made      func() // ends the turn of the response in the answer queue; nil if it had no turn
 }
 
-// Enter counts a response of the given size, until the caller calls Leave. It returns the error
-// rate_limited if the response would exceed the limit of its organization, and overloaded if it
-// would exceed the limit for all organizations. The limit of an organization does not apply if it
-// has no other large response in progress.
+// Enter counts a response of the given size, until the caller calls Leave. The error is
+// rate_limited if the response would exceed the limit of its organization. The error is overloaded
+// if the response would exceed the limit for all organizations. The limit of an organization does
+// not apply if it has no other large response in progress.
 func (a *LargeAnswers) Enter(owner string, bytes int64, conn *http.ResponseController) (*LargeAnswer, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -164,7 +164,7 @@ func (l *LargeAnswer) Leave() {
 
 // Write writes body in pieces. The write deadline is TransferTime after the start of the response,
 // extended for each byte sent by the time that the byte takes at SlowestRate. The caller has sent
-// the headers. The errors are overloaded, and those of the connection.
+// the headers. The error is overloaded, or an error of the connection.
 func (l *LargeAnswer) Write(w io.Writer, body []byte) error {
 	for piece := range slices.Chunk(body, AnswerPiece) {
 		if err := l.extend(); err != nil {
@@ -210,8 +210,9 @@ func answerOwner(who domain.Caller) string {
 }
 
 // CountAnswer counts a response of the given size against the caller's limit. If ReserveAnswer has
-// counted an estimate, CountAnswer replaces the estimate by the given size. If the response is not
-// large, CountAnswer returns nil and no error. The caller must call Leave.
+// counted an estimate, CountAnswer replaces the estimate by the given size. The caller must call
+// Leave on the result. If the response is not large, the result is nil, on which Leave does
+// nothing.
 func CountAnswer(c *gin.Context, bytes int) (*LargeAnswer, error) {
 	st := StateFor(c)
 	if reserved := st.reserved; reserved != nil {
@@ -323,9 +324,9 @@ func WriteBody(c *gin.Context, status int, body []byte) error {
 	return nil
 }
 
-// RefuseAnswer responds with err, because the actual response cannot be sent. If there is no
-// capacity for the response to a POST request that has created or found a run, the Location header
-// contains the URL of the run.
+// RefuseAnswer responds with err, because the actual response cannot be sent. If the request is a
+// POST that has created or found a run, the client must be able to read the run later. If there is
+// no capacity for the response, the Location header therefore contains the URL of the run.
 func RefuseAnswer(c *gin.Context, err error) {
 	err = NameRun(c, err)
 	Fail(c, err)

@@ -97,8 +97,8 @@ func collectBy[T any](c *gin.Context, maximum int64, decode func([]byte, any, *P
 var buffers sync.Pool // contains *bytes.Buffer
 
 // ReadBody reads a JSON body into buf. It returns an API error if the body is missing, is not
-// declared as JSON, or has more than maximum bytes. It may wait for a slot of a large body; see
-// ReleaseBody.
+// declared as JSON, or has more than maximum bytes. If the body is large, ReadBody may wait for a
+// slot; see ReleaseBody.
 func ReadBody(c *gin.Context, buf *bytes.Buffer, maximum int64) error {
 	req := c.Request
 	if req.ContentLength == 0 {

@@ -32,7 +32,7 @@ func (t Charge) Refund() {
 func (t Charge) Returns() bool { return t.limiter.limits.Plenty(Caller(t.c)) }
 
 // Count counts one request of a caller without setting headers, for requests that have no HTTP
-// response of their own. The error is rate_limited, or one of the database.
+// response of their own. The error is rate_limited, or an error of the database.
 func (l *Limiter) Count(ctx context.Context, who domain.Caller) error {
 	d, err := l.limits.Check(ctx, who)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 )
 
 // Finder looks up the resource named by the query's id. It returns not_found if the caller may not
-// read the resource. It is called before a request is rejected because of its parameters or body,
-// so that only callers who may read the resource get such an error.
+// read the resource. It is called before a request is rejected because of its parameters or body.
+// Therefore only callers who may read the resource get such an error.
 type Finder func(c *gin.Context) error
 
 // getter reads a resource by its id.

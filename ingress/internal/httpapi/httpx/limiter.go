@@ -32,7 +32,8 @@ type StreamLimits struct {
 }
 
 // Limiter enforces the rate limits and stream limits of callers. It is safe for concurrent use. A
-// process has one. Rates hold for all processes together, and streams for each process.
+// process has one. The rate limits apply to all processes together, and the stream limits to each
+// process separately.
 type Limiter struct {
 	StreamLimits
 	DemoTokens int64 // daily token budget of all demo visitors together
@@ -98,7 +99,7 @@ func (l *Limiter) TakeStreams(who domain.Caller) ([]stream.Limit, error) {
 
 // Spend counts the request against its caller's rate limit and sets the rate limit headers. For
 // requests of demo callers, which admission has already counted, it only checks the demo's token
-// budget. The error is rate_limited or budget_exceeded, or one of the database.
+// budget. The error is rate_limited or budget_exceeded, or an error of the database.
 func (l *Limiter) Spend(c *gin.Context) error {
 	who := Caller(c)
 	if who.Kind == domain.CallerDemo {

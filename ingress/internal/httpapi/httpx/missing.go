@@ -46,9 +46,9 @@ var Resources = map[string]string{
 	"/v1/responses/:id/cancel":                    "response",
 }
 
-// nameMissing returns an error with the kind and the id of the resource that the request names, if
-// err was made by apierr.Missing, and err otherwise. The text depends only on the request: it is the
-// same whether the resource does not exist or the caller may not read it.
+// nameMissing adds the kind and the id of the requested resource to an error of apierr.Missing. Any
+// other error is returned unchanged. The text depends only on the request: it is the same whether
+// the resource does not exist or the caller may not read it.
 func nameMissing(c *gin.Context, err *apierr.Error) *apierr.Error {
 	kind := Resources[c.FullPath()]
 	if kind == "" || !err.IsMissing() {

@@ -15,8 +15,8 @@ import (
 // ContentJSON is the media type of JSON.
 const ContentJSON = "application/json"
 
-// WriteJSON responds with the JSON form of a value. A value that has no JSON form is the error
-// internal.
+// WriteJSON responds with the JSON form of a value. If the value has no JSON form, the response is
+// the error internal.
 func WriteJSON(c *gin.Context, status int, value any) {
 	body, err := json.Marshal(value)
 	if err != nil {

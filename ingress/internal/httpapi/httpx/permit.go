@@ -70,7 +70,7 @@ func (p *SessionCheck) Earlier(until time.Time) time.Time {
 }
 
 // Holds reports whether the stream may continue. If the credential cannot be checked because the
-// service has a problem, the stream may continue for permitGrace. It may read the database, at most
+// service has a problem, the stream may continue for permitGrace. Holds reads the database at most
 // once in permitInterval.
 func (p *SessionCheck) Holds(now time.Time) bool {
 	if !p.Last.IsZero() && !now.Before(p.Last) {

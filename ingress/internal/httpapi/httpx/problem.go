@@ -23,7 +23,8 @@ const SocketVersion = "13"
 // Problem is the body of an error response (RFC 9457). Fail creates it. Programs use the code;
 // title and detail are for people.
 type Problem struct {
-	// Short text for all errors with the code.
+	// Type is the URL of the description of the code. Title is a short text for all errors with the
+	// code.
 	Type   string `json:"type"`
 	Title  string `json:"title"`
 	Status int    `json:"status"`
@@ -82,8 +83,8 @@ var Kinds = map[apierr.Code]struct {
 //
 // If the error is about the parameters, a precondition or the body, Fail first looks up the
 // resource named by the query's id. If the caller may not read the resource, the response is
-// not_found instead. After a call of Fail, the handler must not write. It sets State.Err for the
-// log. It does nothing else if the response has already begun.
+// not_found instead. Fail sets State.Err for the log. If the response has already begun, Fail does
+// not respond. After a call of Fail, the handler must not write.
 func Fail(c *gin.Context, err error) {
 	c.Abort()
 	st := StateFor(c)

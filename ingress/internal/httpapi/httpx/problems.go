@@ -57,10 +57,10 @@ func (p *Problems) Has(field string) bool {
 	return false
 }
 
-// Text checks that the number of characters (Unicode code points) of a text is between least and
-// maximum, and that the text is UTF-8 without U+0000. The check of the encoding is for header
-// values. They may contain any bytes, and PostgreSQL would reject them. Decoded bodies are always
-// UTF-8. The codes are invalid_value, too_short and too_long.
+// Text checks that a text has from least to maximum characters (Unicode code points), and that it
+// is UTF-8 without U+0000. The check of the encoding is for header values. They may contain any
+// bytes, and PostgreSQL would reject them. Decoded bodies are always UTF-8. The codes are
+// invalid_value, too_short and too_long.
 func (p *Problems) Text(field, value string, least, maximum int) {
 	n := utf8.RuneCountInString(value)
 	switch {

@@ -42,8 +42,9 @@ func ReadQuery(raw string) (values url.Values, err error) {
 }
 
 // CheckQuery returns an error if the query has parameters that the route does not have, or
-// parameters that are repeated or empty. The error lists all of them. The codes are unknown_field,
-// duplicate, invalid_value, conflict and required.
+// parameters that are repeated or empty. A missing id is an error, too, if the route requires it.
+// The error lists all problems. The codes are unknown_field, duplicate, invalid_value, conflict and
+// required.
 func (r *Route) CheckQuery(c *gin.Context) error { //nolint:cyclop // a list of cases
 	if r.Open {
 		return nil

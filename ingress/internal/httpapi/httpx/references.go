@@ -28,8 +28,8 @@ func NewReferences(store KnownIDs) *References { return &References{store} }
 var idPrefixes = map[string]string{"agentId": id.Agent, "keyId": id.Key, "runId": id.Run, "hookId": id.Hook, "endpointId": id.Endpoint}
 
 // CheckReferences adds a problem for each of the named query parameters whose value is not the id
-// of a resource of the organization. names must be keys of idPrefixes. The error is one of the
-// database; it is not a problem of the request.
+// of a resource of the organization. names must be keys of idPrefixes. The returned error is an
+// error of the database, not a problem of the request.
 func (r *References) CheckReferences(c *gin.Context, found *Problems, names ...string) error {
 	for _, name := range names {
 		value := Query(c).Get(name)
@@ -50,7 +50,7 @@ func (r *References) CheckReferences(c *gin.Context, found *Problems, names ...s
 
 // CheckDocuments adds a problem for each id of a document that does not exist in the organization.
 // It accepts the ids in old in any case. path is the path of the list. All ids are looked up with
-// one statement.
+// one statement. If found already has problems, CheckDocuments does nothing.
 func (r *References) CheckDocuments(c *gin.Context, found *Problems, path string, ids, old []string) error {
 	if len(ids) == 0 || found.Err() != nil {
 		return nil //nolint:nilerr // the caller reports the problems already found

@@ -20,7 +20,7 @@ type State struct {
 	Traceparent string
 	// Caller; the zero value before authentication.
 	Ident     auth.Identity
-	Query     url.Values   // the parameters, once they are parsed
+	Query     url.Values   // the parameters, after they were parsed
 	Find      func() error // looks up the resource named by the query's id; nil without an id, and before admit has checked the caller
 	AgentID   string       // AgentID, RunID and SessionID are for the log
 	RunID     string
@@ -34,8 +34,8 @@ type State struct {
 	// Whether the handler panicked.
 	Panicked   bool
 	Render     func(c *gin.Context, status int, retryable bool, coded *apierr.Error) // writes errors in another protocol's format
-	Source     domain.HookSource                                                     // source of a webhook delivery, once its hook is found
-	Unverified bool                                                                  // the delivery's sender was not verified before
+	Source     domain.HookSource                                                     // source of a webhook delivery, after its hook was found
+	Unverified bool                                                                  // whether the sender of the delivery was not verified before
 	Delivery   domain.DeliveryStatus                                                 // outcome of the delivery
 }
 

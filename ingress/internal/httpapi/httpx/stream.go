@@ -79,7 +79,7 @@ func SendStream[E any](c *gin.Context, events Source[E], frame func([]byte, E) [
 
 // eventWriter writes the events of one stream.
 type eventWriter[E any] struct {
-	// Appends the encoding of an event.
+	// The request, and a function that appends the encoding of an event.
 	c     *gin.Context
 	frame func([]byte, E) []byte
 	out   *http.ResponseController

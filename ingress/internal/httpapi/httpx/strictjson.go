@@ -125,7 +125,7 @@ func (d *Decoder) peek() byte {
 }
 
 // Value decodes one value of shape s into dst. The decoder never stores a value of the wrong type;
-// it adds a problem and continues behind the value.
+// it adds a problem and continues after the value.
 func (d *Decoder) Value(s *shape, dst reflect.Value) *apierr.Field { //nolint:cyclop // one case for each kind
 	first := d.peek()
 	switch s.kind {
@@ -212,8 +212,8 @@ func begins(k kind, first byte) bool {
 	}
 }
 
-// wrong skips a value of the wrong type and adds a problem for it, but not for problems within it.
-// Only a syntax error is returned.
+// wrong skips a value of the wrong type. It adds one problem for the value, but no problems for the
+// content of the value. Only a syntax error is returned.
 func (d *Decoder) wrong(s *shape) *apierr.Field {
 	before := len(d.Found.List)
 	if err := d.skip(); err != nil {
@@ -260,8 +260,8 @@ func (d *Decoder) float(dst reflect.Value) *apierr.Field {
 	return nil
 }
 
-// structure decodes an object into a struct and adds a problem for each missing required field. It
-// has at most 64 fields; see fieldsFor.
+// structure decodes an object into a struct and adds a problem for each missing required field. The
+// struct has at most 64 fields; see fieldsFor.
 func (d *Decoder) structure(s *shape, dst reflect.Value) *apierr.Field {
 	if err := d.down(); err != nil {
 		return err
@@ -384,7 +384,7 @@ func (d *Decoder) list(s *shape, dst reflect.Value) *apierr.Field {
 	}
 }
 
-// Into decodes Src into target. White space after the value is not checked.
+// Into decodes a value from Src into target. It does not check the text after the value.
 func (d *Decoder) Into(target reflect.Value) *apierr.Field {
 	return d.Value(shapeFor(target.Type()), target)
 }

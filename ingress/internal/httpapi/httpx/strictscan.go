@@ -77,8 +77,8 @@ func (d *Decoder) element(first bool) (more bool, err *apierr.Field) {
 	return true, nil
 }
 
-// skip scans one value of any type. It checks only the syntax and that names are unique. Its memory
-// is that of the names in objects.
+// skip scans one value of any type. It checks only the syntax and that names are unique. It needs
+// memory only for the names in objects.
 func (d *Decoder) skip() *apierr.Field {
 	switch c := d.peek(); {
 	case c == '"':

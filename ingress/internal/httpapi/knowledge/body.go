@@ -45,9 +45,9 @@ type newDocumentBody struct {
 }
 
 // documentChangeBody is the JSON body of a PUT. It accepts all fields of a document that was read
-// with GET. Workers may have updated the fields of type Volatile since then, so it accepts any
-// values of these fields. The document is processed again only if the content, the URL or the name
-// changes.
+// with GET. The fields of type Volatile may have any values, because workers may have changed them
+// since the document was read. The document is processed again only if the content, the URL or the
+// name changes.
 type documentChangeBody struct {
 	documentFields
 	// Null changes a document with a URL into one with uploaded content.
@@ -114,7 +114,7 @@ func (f *documentFields) Check(p *httpx.Problems, address httpx.Optional[string]
 		httpx.CheckURL(p, "url", address.Value)
 	}
 
-	// Find the first field with content, and report each further one as a conflict with it.
+	// Report each field with content as a conflict with the previous field that has content.
 	first := ""
 	for _, field := range []struct {
 		name string
@@ -137,8 +137,8 @@ func (f *documentFields) Check(p *httpx.Problems, address httpx.Optional[string]
 }
 
 // checkBase64 decodes the whole content once before it is stored, so that nothing is stored if the
-// base64 is invalid. The result of decoding is discarded; content decodes it again while it is
-// stored. A problem is added for invalid base64 and for empty content.
+// base64 is invalid. The decoded content is discarded. The method content decodes it again while it
+// is stored. A problem is added for invalid base64 and for empty content.
 func (f *documentFields) checkBase64(p *httpx.Problems) {
 	if !f.ContentBase64.Set {
 		return
@@ -152,7 +152,7 @@ func (f *documentFields) checkBase64(p *httpx.Problems) {
 	}
 }
 
-// decoded returns a reader that decodes base64 while it is read, so that the decoded document is
+// decoded returns a reader that decodes base64 piece by piece, so that the decoded document is
 // never in memory as a whole. Decoding is strict: bits after the last byte must be 0. Line breaks
 // are permitted.
 func decoded(text []byte) io.Reader {
@@ -193,7 +193,7 @@ func (f *documentFields) newDocument(address string) knowledgedb.NewDocument {
 }
 
 // nameOfAddress returns the name of a document that is fetched from a URL: the last element of the
-// URL's path or, if the path is empty, the URL's host. It is called only if the request contains no
+// URL's path or, if the path is empty, the URL's host. It is used only if the request contains no
 // name.
 func nameOfAddress(address string) string {
 	u, err := url.Parse(address)
@@ -209,8 +209,8 @@ func nameOfAddress(address string) string {
 
 // bindDocument reads a JSON body that may contain a document. The caller must call leave when the
 // body is no longer needed, because the body may occupy a slot. If err is not nil, leave need not
-// be called. All problems of the body are returned as one error. The other errors are those of
-// transfer.Receive and of reading from the upload.
+// be called. All problems of the body are returned as one error. Other errors come from
+// transfer.Receive and from reading the upload.
 func bindDocument[T any](h *Handler, c *gin.Context) (body T, leave func(), err error) {
 	// A small body with a known length is read without a slot, like other JSON bodies.
 	if length := c.Request.ContentLength; length >= 0 && length <= httpx.MaxBody {
@@ -236,9 +236,9 @@ func bindDocument[T any](h *Handler, c *gin.Context) (body T, leave func(), err 
 }
 
 // readDocument reads and decodes a JSON body. length is the declared length of the body, or -1. The
-// buffer is not pooled, because LongText fields refer to its bytes. It is a separate implementation
-// of Bind, because httpx.Bind returns its buffer to a pool. If body implements httpx.Checked, its
-// fields are checked too.
+// buffer is not pooled, because LongText fields refer to its bytes. Therefore httpx.Bind, which
+// returns its buffer to a pool, cannot be used. If body implements httpx.Checked, its fields are
+// checked too.
 func readDocument[T any](from io.Reader, length int64) (body T, err error) {
 	if length == 0 {
 		return body, apierr.Invalid(httpx.BodyPath, httpx.CodeRequired, "a JSON body is required")
@@ -252,8 +252,8 @@ func readDocument[T any](from io.Reader, length int64) (body T, err error) {
 		buf.Grow(int(length) + bytes.MinRead)
 	}
 
-	// Errors with a code come from the limiter, such as payload_too_large. Other errors are those
-	// of the connection.
+	// Errors with a code come from the limiter, such as payload_too_large. Other errors come from
+	// the connection.
 	if _, err = buf.ReadFrom(from); err != nil {
 		if _, coded := errors.AsType[*apierr.Error](err); coded {
 			return body, err

@@ -28,8 +28,8 @@ const (
 	maxFormParts    = 64
 	maxFormHeader   = 8 << 10  // maximum bytes of a part's header; the reader may buffer slightly more
 	maxFormMetadata = 64 << 10 // maximum bytes of the part metadata
-	// MaxForm is the maximum size of a form with documents in bytes.
-	// The rest is for headers, boundaries and metadata.
+	// MaxForm is the maximum size of a form with documents in bytes. It includes 1 MiB for headers,
+	// boundaries and metadata.
 	MaxForm = maxFormFiles*MaxDocument + 1<<20
 
 	// maxFormRest is the maximum number of bytes of parts that are skipped after the first problem,
@@ -81,7 +81,7 @@ func newDocumentForm(
 // read reads all parts of the form. It returns one error for all problems. After a nil error,
 // f.files has 1 to limit files whose contents are stored. The error is payload_too_large for a file
 // of more than MaxDocument bytes. If the connection fails or is too slow, the error is that of the
-// upload. It stops at the first problem after which the next part cannot be found.
+// upload. read stops at the first problem after which it cannot find the next part.
 func (f *documentForm) read() error {
 	// A negative f.unread means that too much was skipped, so the rest of the form is not read.
 	for n := 0; f.unread >= 0; n++ {
@@ -115,9 +115,9 @@ func (f *documentForm) read() error {
 	return f.found.Err()
 }
 
-// next returns the next part. The caller must have read the previous part completely. The header of
-// the part may have up to maxFormHeader bytes. It returns io.EOF after the last part. NextRawPart
-// is used because NextPart would decode quoted-printable content.
+// next returns the next part, or io.EOF after the last part. The caller must have read the previous
+// part completely. The header of the part may have up to maxFormHeader bytes. NextRawPart is used
+// because NextPart would decode quoted-printable content.
 func (f *documentForm) next() (*multipart.Part, error) {
 	f.in.Allow(maxFormHeader)
 	part, err := f.parts.NextRawPart()
@@ -218,9 +218,9 @@ func hasInvalidFileName(err error) bool {
 		strings.ContainsFunc(value, unicode.IsControl)
 }
 
-// takeFile stores the content of a file. It skips the content if the form already has a problem. A
-// malformed form or an unfinished connection ends the form. A database error of the upload is
-// returned unchanged.
+// takeFile stores the content of a file. It skips the content if the form already has a problem. It
+// returns an error if the form is malformed, the connection fails or the file is too large. A
+// database error of the upload is returned unchanged.
 func (f *documentForm) takeFile(part *multipart.Part) error {
 	at := f.at(f.seen)
 	if f.seen++; f.seen > f.limit {

@@ -53,7 +53,7 @@ type Handler struct {
 	MediumTexts transfer.Limiter // limits medium-sized JSON bodies
 	Texts       transfer.Limiter // limits large JSON bodies
 
-	// pictures of pages, as rendered.
+	// Cache of rendered pages.
 	pictures *pictureCache
 	renders  *ratelimit.Failures // counts renderings requested from workers, by organization
 }

@@ -72,7 +72,8 @@ func (c *pictureCache) add(org string, key pictureKey, picture domain.PagePictur
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	// A concurrent request may have added the same picture. Its timer must not remove the new one.
+	// A concurrent request may have added the same picture. Its timer must not remove the new
+	// picture.
 	c.remove(org, key)
 
 	of := c.orgs[org]
@@ -92,8 +93,8 @@ func (c *pictureCache) add(org string, key pictureKey, picture domain.PagePictur
 	}
 }
 
-// forget removes the pictures of a document. It is called when the document is deleted, so that
-// deleted contents do not stay in memory.
+// forget removes the pictures of a document. It must be called when the document is deleted, so
+// that deleted contents do not stay in memory.
 func (c *pictureCache) forget(org, documentID string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -129,8 +130,8 @@ func (c *pictureCache) largest() (org string) {
 	return org
 }
 
-// remove removes a picture if the cache has it. The caller holds the lock. It also stops the timer,
-// and removes the organization with its last picture.
+// remove removes a picture if the cache has it, and stops its timer. It also removes the
+// organization if this was its last picture. The caller holds the lock.
 func (c *pictureCache) remove(org string, key pictureKey) {
 	of := c.orgs[org]
 	if of == nil || of.byKey[key] == nil {

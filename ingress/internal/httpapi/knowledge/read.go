@@ -152,7 +152,7 @@ func (h *Handler) sendDocument(c *gin.Context, documentID string) error {
 	}
 	defer func() { _ = content.Close() }() // opened for reading only, so no data can be lost
 
-	// SendFile accepts files, of which a document has all properties.
+	// SendFile requires a File. The document has all properties of a file.
 	file := domain.File{ID: doc.ID, Name: doc.Name, MIMEType: doc.MIMEType, Bytes: doc.Bytes}
 	if doc.SHA256 != nil {
 		file.SHA256 = *doc.SHA256

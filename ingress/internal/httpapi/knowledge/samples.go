@@ -21,7 +21,7 @@ type shownSample struct {
 }
 
 // listSamples handles GET /api/knowledge/samples. The samples are built into the program. A sample
-// is recognized by its content, so a renamed one is still found.
+// is recognized by its content, so a renamed sample is still found.
 func (h *Handler) listSamples(c *gin.Context) error {
 	samples := templates.Samples()
 	found, err := knowledgedb.SampleDocuments(c.Request.Context(), h.KnowledgeDB, httpx.Caller(c).OrganizationID, samples)

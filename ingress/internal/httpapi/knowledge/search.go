@@ -134,7 +134,7 @@ func searchedDocuments(ids []string, found *httpx.Problems) []string {
 }
 
 // searchedMetadata reads and checks conditions on the metadata of documents, in the form
-// name:value. Names are unique, since a document has one value for each name.
+// name:value. Names must be unique, because a document has one value for each name.
 func searchedMetadata(pairs []string, found *httpx.Problems) map[string]string {
 	out := map[string]string{}
 	for i, pair := range pairs[:min(len(pairs), httpx.MaxMetadata)] {
@@ -158,7 +158,7 @@ func searchedMetadata(pairs []string, found *httpx.Problems) map[string]string {
 
 // callSearch lets a worker search. The signed claims contain the organization, which the worker
 // therefore need not take from the request. The error is unavailable if the call or the search
-// fails. A reply that is no JSON is an internal error.
+// fails. A reply that is not JSON results in an internal error.
 func (h *Handler) callSearch(ctx context.Context, org string, request contract.SearchRequest) (reply contract.SearchReply, err error) {
 	deadline := time.Now().Add(searchTime)
 	ctx, cancel := context.WithDeadline(ctx, deadline)
@@ -189,8 +189,8 @@ func (h *Handler) callSearch(ctx context.Context, org string, request contract.S
 	return reply, nil
 }
 
-// searchError returns the error unavailable for a failed search. Its text says if no worker is
-// available, which an operator can change. The cause appears only in the log. Retry-After is
+// searchError returns the error unavailable for a failed search. The text says whether no worker is
+// available, because an operator can start one. The cause appears only in the log. Retry-After is
 // searchRetry.
 func searchError(cause error) error {
 	what := searchUnavailable

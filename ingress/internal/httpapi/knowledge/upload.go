@@ -36,7 +36,8 @@ type JobNotifier interface {
 
 // addDocuments handles POST /api/knowledge: it adds the documents from a form or from JSON. The
 // status is 202. All documents of a request are added, or none. If a document with the same content
-// or URL exists, the response contains that document. A full quota is the error budget_exceeded.
+// or URL exists, the response contains that document. If a quota is full, the error is
+// budget_exceeded.
 func (h *Handler) addDocuments(c *gin.Context) error {
 	docs, leave, err := h.readDocuments(c)
 	if err != nil {
@@ -188,7 +189,7 @@ func (h *Handler) uploadContent(c *gin.Context, f *documentFields) (*blobdb.Uplo
 
 // putDocument handles PUT /api/knowledge?id=: it changes the content, the name or the metadata of a
 // document. Missing fields stay unchanged. The status is 202 if the document must be processed
-// again, otherwise 200. A JSON body may contain the whole document as read.
+// again, otherwise 200. A JSON body may contain all fields of a document that was read with GET.
 func (h *Handler) putDocument(c *gin.Context) error {
 	documentID, err := httpx.RequiredID(c, id.Document)
 	if err != nil {
@@ -218,8 +219,8 @@ func (h *Handler) putDocument(c *gin.Context) error {
 }
 
 // checkAgainst checks the body against the document that it changes. Read-only fields must be
-// unchanged. Without new content, the type must not change, and the URL must not be removed. The
-// errors are those of invalid fields, all in one error.
+// unchanged. Without new content, the type must not change, and the URL must not be removed. All
+// problems are returned as one error.
 func (b *documentChangeBody) checkAgainst(known domain.Document) error {
 	found := &httpx.Problems{}
 	if b.URL.Set && b.URL.Value == nil && known.URL != nil && !b.Content.Set && !b.ContentBase64.Set {
@@ -234,8 +235,8 @@ func (b *documentChangeBody) checkAgainst(known domain.Document) error {
 	return httpx.Unchanged(found, *b, shownDocument(known))
 }
 
-// putBody changes a document as its JSON body says. The body must have passed checkAgainst. Without
-// new content, only the name and the metadata change.
+// putBody changes a document as the JSON body of the request describes. The body must have passed
+// checkAgainst. Without new content, only the name and the metadata change.
 func (h *Handler) putBody(c *gin.Context, known domain.Document, body *documentChangeBody) error {
 	address := body.address()
 	if known.URL != nil && *known.URL == address.Value {
@@ -272,7 +273,7 @@ func (h *Handler) putBody(c *gin.Context, known domain.Document, body *documentC
 }
 
 // putForm replaces a document's content by the single file in a form. Without a part for metadata,
-// the metadata stays. The name becomes that of the file.
+// the metadata stays. The document gets the name of the file.
 func (h *Handler) putForm(c *gin.Context, known domain.Document) error {
 	form, leave, err := h.readDocumentForm(c, 1)
 	if err != nil {
@@ -289,7 +290,7 @@ func (h *Handler) putForm(c *gin.Context, known domain.Document) error {
 }
 
 // editDocument changes the name and the metadata of a document and responds with it. The status is
-// 202 if the document must be processed again. An argument that is nil stays unchanged.
+// 202 if the document must be processed again. Missing fields stay unchanged.
 func (h *Handler) editDocument(c *gin.Context, known domain.Document, f *documentFields) error {
 	var name *string
 	var metadata *map[string]string
@@ -307,7 +308,7 @@ func (h *Handler) editDocument(c *gin.Context, known domain.Document, f *documen
 
 	status := http.StatusOK
 
-	// The store returns a job only in this case.
+	// The store returns a job only if the document must be processed again.
 	if edited.Job != nil { // searches also find words of the name, so a document with a new name must be processed again
 		status = http.StatusAccepted
 	}
@@ -348,7 +349,7 @@ func (h *Handler) retryDocument(c *gin.Context) error {
 }
 
 // notify publishes the jobs of queued documents to workers, and a change to watchers. A lost job
-// does no harm, because workers also poll for queued documents. It does not block. It must be
+// does no harm, because workers also poll for queued documents. notify does not block. It must be
 // called after the commit, because workers read the documents' rows.
 func (h *Handler) notify(c *gin.Context, queued ...knowledgedb.QueuedDocument) {
 	jobs := make([]domain.Job, 0, len(queued))
@@ -365,9 +366,9 @@ func (h *Handler) notify(c *gin.Context, queued ...knowledgedb.QueuedDocument) {
 	h.Jobs.Changed(domain.ChangedDocuments, httpx.Caller(c).OrganizationID)
 }
 
-// documentError converts the store's errors about rejected documents to API errors. budget_exceeded
-// has a Retry-After. document_exists names the existing document. Other errors are returned
-// unchanged.
+// documentError converts the store's errors about rejected documents to API errors. The error
+// budget_exceeded has a Retry-After, and document_exists names the existing document. Other errors
+// are returned unchanged.
 func documentError(err error) error {
 	var duplicate knowledgedb.ErrDuplicateDocument
 	switch {

@@ -5,10 +5,10 @@
 //	                                      └─► mcpWriter ─► response or event stream
 //
 // Each request contains one JSON-RPC message and is authenticated by an API key. The server is
-// stateless: it lists the agents for each request and keeps no session, except that a client's
-// session id distinguishes its requests for cancellations.
+// stateless: it lists the agents for each request and keeps no session. It uses a client's session
+// id only to find the request that a later message cancels.
 //
 // Package agenttools contains the protocol, on top of the MCP SDK. This package checks the message
-// before the SDK reads it, starts runs for tool calls, reports their progress, and replaces the
-// SDK's plain-text errors by errors in the API's format.
+// before the SDK reads it, starts runs for tool calls, and reports their progress. It also replaces
+// the SDK's plain-text errors by errors in the API's format.
 package mcp

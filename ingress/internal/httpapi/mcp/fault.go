@@ -15,8 +15,8 @@ import (
 // responded with 401. RFC 7591 defines the request.
 const registration = "/register"
 
-// IsRegistration reports whether a request is the registration of an OAuth client. There is no
-// route for it. The router then responds with NoOAuth.
+// IsRegistration reports whether a request is the registration of an OAuth client. The path has no
+// route, so the router responds with NoOAuth.
 func IsRegistration(c *gin.Context) bool { return c.Request.URL.Path == registration }
 
 // NoOAuth returns the error for the registration of an OAuth client. Clients show their users this
@@ -35,8 +35,8 @@ type fault struct {
 }
 
 // findFault returns the JSON-RPC error for a message and its problems, or nil if the message is
-// valid. The fault describes the first problem, because JSON-RPC has one message. A problem is
-// added to found for another version of JSON-RPC.
+// valid. The fault describes the first problem, because a JSON-RPC error has one message. If the
+// message has another version of JSON-RPC, a problem is added to found.
 func findFault(message *envelope, found *httpx.Problems) *fault {
 	if message.Version != "" && message.Version != "2.0" {
 		found.Add("jsonrpc", httpx.CodeInvalidValue, "must be 2.0")

@@ -54,14 +54,14 @@ type Handler struct {
 // New returns a Handler.
 func New(deps Deps) *Handler { return &Handler{deps, agenttools.New(openapi.Version())} }
 
-// Routes returns the only route of the protocol. Only API keys are accepted, since assistants have
-// no login session.
+// Routes returns the only route of the protocol. Only API keys are accepted, because assistants
+// have no login session.
 func (h *Handler) Routes() []httpx.Route {
 	return []httpx.Route{{Method: "POST", Path: "/mcp", Need: auth.NeedUserKey, Role: domain.RoleMember, Handle: h.mcp}}
 }
 
 // mcp handles POST /mcp, the endpoint of an MCP server whose tools are the organization's agents.
-// It returns when the response is complete; for a tool call, this is when the run has finished.
+// mcp returns when the response is complete. For a tool call, this is when the run has finished.
 func (h *Handler) mcp(c *gin.Context) {
 	var buf bytes.Buffer
 	if err := httpx.ReadBody(c, &buf, httpx.MaxBody); err != nil {
@@ -77,8 +77,7 @@ func (h *Handler) mcp(c *gin.Context) {
 	}
 	h.prepare(c, message)
 
-	// Restore the body, which the SDK reads again.
-	// The checks above consumed the body.
+	// Restore the body for the SDK, because the checks above have consumed it.
 	c.Request.Body, c.Request.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	if len(c.Request.Header["Accept"]) == 0 { // a client without an Accept header accepts any type, but the SDK rejects its request
 		c.Request.Header.Set("Accept", "*/*")
@@ -86,9 +85,8 @@ func (h *Handler) mcp(c *gin.Context) {
 
 	c.Header("X-Accel-Buffering", "no")
 	out := &mcpWriter{ResponseWriter: c.Writer}
-	// Serve returns after the tool calls of the request have ended, so the calls may use the
-	// request's context.
-	// Release the room for a large response after it was sent.
+	// Release the room for a large response after the response was sent. Serve returns after the
+	// tool calls of the request have ended, so the calls may use the request's context.
 	defer out.leave()
 	h.tools.Serve(out, c.Request, &agentTools{h: h, c: c, out: out, call: callName(c, id)})
 	switch wrong, err := out.refusal(); {
@@ -109,8 +107,8 @@ type envelope struct {
 	Params  json.RawMessage `json:"params"`
 }
 
-// envelopeID is the id of a message: a string or a number. Only one of the fields is set, and
-// neither for a notification.
+// envelopeID is the id of a message: a string or a number. For a request, one of the fields is set.
+// For a notification, neither is set.
 type envelopeID struct {
 	Text   string
 	Number int64
@@ -188,8 +186,8 @@ type toolArguments struct {
 }
 
 // Run starts a run of an agent and waits until it finishes or waits for a person. progress reports
-// a text to the client while the run continues. The error is one for the client; the run may exist
-// nevertheless.
+// a text to the client while the run continues. The error is meant for the client. Even after an
+// error, the run may exist.
 func (t *agentTools) Run(_ context.Context, call agenttools.Call, progress func(string)) (*domain.Run, error) {
 	s, err := t.submission(call)
 	if err != nil {
@@ -207,7 +205,7 @@ func (t *agentTools) Run(_ context.Context, call agenttools.Call, progress func(
 }
 
 // submission returns the submission of a tool call. Problems of the arguments are returned as one
-// error. A key in the call makes it idempotent.
+// error. An idempotency key in the call makes the submission idempotent.
 func (t *agentTools) submission(call agenttools.Call) (*dispatch.Submission, error) {
 	found, arguments := &httpx.Problems{}, toolArguments{}
 	if call.Arguments == nil {
@@ -243,8 +241,8 @@ func (t *agentTools) submission(call agenttools.Call) (*dispatch.Submission, err
 }
 
 // run submits a tool call's run and waits for it. If the client disconnects, a run without an
-// idempotency key is cancelled after a grace period. It takes the slots of a stream, and reserves
-// room for a large response.
+// idempotency key is cancelled after a grace period. The call takes the slots of a stream, and
+// reserves room for a large response.
 func (t *agentTools) run(s *dispatch.Submission, progress func(string)) (*domain.Run, error) {
 	seats, err := t.h.TakeStreams(s.Caller)
 	if err != nil {
@@ -343,8 +341,8 @@ func capacityError(err error, run *rundb.StoredRun) error {
 }
 
 // streamError returns the error of a tool call whose event stream ended with err before the run
-// finished. An event log that ends early is an internal error; other errors mean that the service
-// is stopping.
+// finished. It returns erased for an erased run, and not_found for an expired run. An event log
+// that ends early is an internal error. Any other error means that the service is stopping.
 func streamError(err error, runID string) error {
 	switch {
 	case apierr.CodeFor(err) == apierr.Erased:
@@ -362,9 +360,9 @@ func streamError(err error, runID string) error {
 }
 
 // mcpWriter wraps the response that the SDK writes. It holds back the SDK's errors in plain text,
-// and any response after a failed lookup, so that the handler can respond with an error in the
-// API's format instead. Its methods may be called concurrently: the SDK writes the response, and
-// another goroutine writes pings. It is created for one request.
+// and any response after a failed lookup. The handler can then respond with an error in the API's
+// format instead. The methods may be called concurrently: the SDK writes the response, and another
+// goroutine writes pings. There is one for each request.
 type mcpWriter struct {
 	gin.ResponseWriter
 
@@ -471,9 +469,9 @@ func (w *mcpWriter) ping() {
 	}
 }
 
-// refusal returns the error for the response: a JSON-RPC error if the SDK has rejected the message,
-// or an API error if a lookup has failed. It returns nil and nil if the SDK has responded. It must
-// be called after the SDK has returned.
+// refusal returns the error with which the handler must respond: a JSON-RPC error if the SDK has
+// rejected the message, or an API error if a lookup has failed. It returns nil and nil if the SDK
+// has responded. It must be called after the SDK has returned.
 func (w *mcpWriter) refusal() (*fault, error) {
 	if w.refused == 0 && w.failure == nil {
 		return nil, nil //nolint:nilnil // no error

@@ -42,8 +42,8 @@ type endpointFields struct {
 	Enabled httpx.Optional[bool] `json:"enabled"`
 }
 
-// Check checks the fields independently of the endpoint's previous state. Whether the agent exists
-// is checked by the store.
+// Check checks the fields independently of the endpoint's previous state. The store checks whether
+// the agent exists.
 func (b *endpointFields) Check(p *httpx.Problems) {
 	if b.URL.Set {
 		checkEndpointURL(p, b.URL.Value)
@@ -59,8 +59,8 @@ func (b *endpointFields) Check(p *httpx.Problems) {
 	}
 }
 
-// checkEndpointURL checks the form of a URL. For its host, see checkReach. A URL of a tool's
-// endpoint may have variables; this one may not. Problems are added to p under the path url.
+// checkEndpointURL checks the form of a URL, and checkReach checks the host. A URL of a tool's
+// endpoint may have variables; this URL may not. Problems are added to p under the path url.
 func checkEndpointURL(p *httpx.Problems, address string) {
 	if httpx.CheckURL(p, "url", address); p.Has("url") {
 		return
@@ -77,7 +77,7 @@ func checkEndpointURL(p *httpx.Problems, address string) {
 }
 
 // checkEvents checks the names of the events of which an endpoint is notified. The list must have
-// at least one entry, and none twice. Only as many entries as there are events are checked.
+// at least one entry, and no entry twice. Only as many entries as there are events are checked.
 func checkEvents(p *httpx.Problems, events []string) {
 	if len(events) == 0 {
 		p.Add("events", httpx.CodeTooShort, "must contain at least one event")
@@ -95,7 +95,8 @@ func checkEvents(p *httpx.Problems, events []string) {
 	p.Count("events", len(events), len(domain.NotificationEvents)) // last, because a problem of the list suppresses problems of its entries
 }
 
-// newEndpointBody is the body of POST /api/notifications. Other fields are optional.
+// newEndpointBody is the body of POST /api/notifications. Except for url and events, its fields are
+// optional.
 type newEndpointBody struct{ endpointFields }
 
 // Check checks the fields. URL and events are required.
@@ -110,7 +111,8 @@ func (b *newEndpointBody) Check(p *httpx.Problems) {
 }
 
 // endpointChangeBody is the body of a PUT. It accepts all fields of an endpoint that was read with
-// GET. Except for the secret and read-only fields, it may differ in all fields.
+// GET. It can change only the fields of endpointFields. The other fields are accepted so that a
+// client can send back an endpoint.
 type endpointChangeBody struct {
 	endpointFields
 	// Only the placeholder for secrets is accepted.
@@ -174,7 +176,7 @@ func (h *Handler) getNotifications(c *gin.Context) error {
 	return httpx.JSON(c, http.StatusOK, httpx.NewList(endpoints, p, func(e domain.NotificationEndpoint) string { return e.ID }))
 }
 
-// writeEndpoint responds with an endpoint. If err is not nil, it responds with err. The status is
+// writeEndpoint responds with an endpoint. If err is not nil, it only returns err. The status is
 // 200. It does not change the secret in e, which the store has replaced by a placeholder.
 func (h *Handler) writeEndpoint(c *gin.Context, e domain.NotificationEndpoint, err error) error {
 	if err != nil {
@@ -184,7 +186,7 @@ func (h *Handler) writeEndpoint(c *gin.Context, e domain.NotificationEndpoint, e
 }
 
 // notificationsChanged notifies clients that watch the organization that its endpoints or
-// notifications have changed. It must be called after the change was committed.
+// notifications have changed. It must be called after the change has been committed.
 func (h *Handler) notificationsChanged(c *gin.Context) {
 	h.Changes.Changed(domain.ChangedNotifications, httpx.Caller(c).OrganizationID)
 }
@@ -225,9 +227,9 @@ func (h *Handler) newEndpointSecret(org, endpointID string) (secret, sealed stri
 	return secret, h.Secrets.Seal(secret, secrets.NotificationEndpoint(org, endpointID))
 }
 
-// updateEndpoint handles PUT /api/notifications?id=. Missing fields stay unchanged. If it enables
-// an endpoint, the service sends the endpoint's pending notifications. The response contains the
-// endpoint after the change, without its secret.
+// updateEndpoint handles PUT /api/notifications?id=. Missing fields stay unchanged. If the request
+// enables an endpoint, the service sends the endpoint's pending notifications. The response
+// contains the endpoint after the change, without its secret.
 func (h *Handler) updateEndpoint(c *gin.Context) error {
 	endpointID, err := httpx.RequiredID(c, id.Endpoint)
 	if err != nil {
@@ -295,7 +297,7 @@ func (h *Handler) testEndpoint(c *gin.Context) error {
 	return h.writeQueued(c, n, err)
 }
 
-// writeQueued responds with a queued notification. If err is not nil, it responds with err. The
+// writeQueued responds with a queued notification. If err is not nil, it only returns err. The
 // status is 202, because a worker sends the notification later.
 func (h *Handler) writeQueued(c *gin.Context, n domain.Notification, err error) error {
 	if err != nil {
@@ -358,7 +360,7 @@ func (h *Handler) getMessages(c *gin.Context) error {
 }
 
 // messageFilter reads the filter of a list of notifications. The endpoint must exist in the
-// organization. Problems are added up into one error.
+// organization. All problems are returned as one error.
 func (h *Handler) messageFilter(c *gin.Context) (f notificationdb.NotificationFilter, err error) {
 	found := &httpx.Problems{}
 	if err := h.CheckReferences(c, found, "endpointId"); err != nil {
@@ -373,15 +375,15 @@ func (h *Handler) messageFilter(c *gin.Context) (f notificationdb.NotificationFi
 }
 
 // postMessages handles POST /api/notifications/messages?id=&action=resend: it sends a notification
-// again under the same id. Receivers can recognize a repetition by its id. The status is 202. A
-// notification whose payload is no longer stored is erased.
+// again under the same id. Receivers can recognize a repetition by its id. The status is 202. If
+// the payload of the notification is no longer stored, the error is erased.
 func (h *Handler) postMessages(c *gin.Context) error {
 	messageID, err := httpx.RequiredID(c, id.Notification)
 	if err != nil {
 		return err
 	}
 
-	// The route accepts any action, so that the message can name the right one.
+	// The route accepts any action, so that the message can name the valid action.
 	found := &httpx.Problems{}
 	if action, _ := httpx.QueryValue(c, "action", found); action != "resend" {
 		found.Add("action", httpx.CodeInvalidValue, "must be resend")

@@ -19,16 +19,17 @@ const headerRetryCount = "X-Stainless-Retry-Count"
 
 // rules returns the rules for package readers if the client gets the whole response at once. A
 // client that disconnects earlier has seen no part of the answer. s.Attempt must be set. A run with
-// an idempotency key continues without a reader, because a retry with the key gets its answer.
+// an idempotency key continues without a reader, because a retry with the key gets the run's
+// answer.
 func rules(s *dispatch.Submission) readers.Rules {
 	return readers.Rules{Keep: s.Key != "", Grace: readers.Grace, Attempt: s.Attempt}
 }
 
 // hashBody makes the request's body hash itself while it is read. When the body has been read,
 // attempt returns a hash of the request and the number of the retry. If the client does not count
-// its retries, attempt returns the zero value. It must be called before the body is read, and
-// attempt after it. Two requests of the same caller with the same body and path have the same hash,
-// so a retry is recognized even without an idempotency key.
+// its retries, attempt returns the zero value. hashBody must be called before the body is read, and
+// attempt must be called afterwards. Two requests of the same caller with the same body and path
+// have the same hash. A retry is therefore recognized even without an idempotency key.
 func hashBody(c *gin.Context) (attempt func() readers.Attempt) {
 	number, err := strconv.Atoi(c.GetHeader(headerRetryCount))
 	if err != nil || number < 0 || c.Request.Body == nil {

@@ -122,8 +122,8 @@ func (h *Handler) finished(ctx context.Context, s *dispatch.Submission, runID st
 // themselves, which were part of an earlier response. It adds the earlier message, its calls and
 // the results to the history. If the request contains no message, the new run answers the earlier
 // message again, with the results. results must not be empty. All results must belong to the run of
-// the first one, and that run to the session and target of the submission. s.Previous becomes this
-// run.
+// the first result. This run must belong to the session and target of the submission, and becomes
+// s.Previous.
 func (h *Handler) takeResults(ctx context.Context, s *dispatch.Submission, results []openaiapi.Result) error {
 	unknown := apierr.Invalid(results[0].Field, "invalid_value",
 		"no earlier call has this id; send its function_call item too, or set previous_response_id")
@@ -192,8 +192,7 @@ func answeredRound(run *domain.Run, results []openaiapi.Result) (round domain.Ca
 		round.Results = append(round.Results, results[at].ClientResult)
 	}
 
-	// Each result must belong to a call. Two results with the same id are an error at the second
-	// one.
+	// Each result must belong to a call. If two results have the same id, the second is an error.
 	for i, r := range results {
 		repeated := slices.IndexFunc(results, func(o openaiapi.Result) bool { return o.ToolCallID == r.ToolCallID }) != i
 		if repeated || !slices.ContainsFunc(round.Calls, func(c domain.ClientCall) bool { return c.ToolCallID == r.ToolCallID }) {

@@ -32,9 +32,9 @@ func (h *Handler) createCompletion(c *gin.Context) {
 	}
 }
 
-// readCompletion reads the request. The submission is not complete until s.Before has run within
-// its acceptance. After an error, the request is not nil, so that its options can be read. Problems
-// of all fields are in one error.
+// readCompletion reads the request. The submission is incomplete until s.Before has run, which
+// happens while the submission is accepted. After an error, the request is not nil, so that its
+// options can be read. Problems of all fields are in one error.
 func (h *Handler) readCompletion(c *gin.Context) (*dispatch.Submission, *openaiapi.CompletionRequest, error) {
 	attempt := hashBody(c)
 	body, found, err := httpx.CollectOpen[openaiapi.CompletionRequest](c, httpx.MaxMessageBody)
@@ -61,7 +61,8 @@ func (h *Handler) readCompletion(c *gin.Context) (*dispatch.Submission, *openaia
 }
 
 // complete responds with the finished run as a chat completion. A run without an answer results in
-// an error; see failRun. The slots and the connection are occupied until then.
+// an error; see failRun. The request occupies its slots and its connection until the run has
+// finished.
 func (h *Handler) complete(c *gin.Context, s *dispatch.Submission, view openaiapi.View) {
 	run, err := h.submitAndWait(c, s)
 	switch {

@@ -8,8 +8,8 @@
 //	request ─► openaiapi (parse) ─► v1Submission ─► run.Handler (accept) ─► wait or stream ─► openaiapi (encode)
 //
 // An agent is a "model" and a run is a "completion" or "response" of this API. The id of a response
-// is derived from the id of its run, so the package stores nothing of its own except the request's
-// fields, which the response repeats, in the run's row.
+// is derived from the id of its run. The package stores only those fields of a request that the
+// response repeats; they are in the run's row.
 //
 // OpenAI's clients repeat failed requests automatically. Errors therefore say whether a repetition
 // is useful (X-Should-Retry), and package readers connects a repetition with the run of the first

@@ -83,19 +83,19 @@ type embedding struct {
 	*Handler
 
 	c *gin.Context
-	// request as parsed.
+	// Request as parsed.
 	request *openaiapi.EmbeddingRequest
 	// Name of the model, from the replies.
 	model string
-	// vectors of the first texts, each as 32-bit floating-point numbers.
+	// Vectors of the texts embedded so far, each as 32-bit floating-point numbers.
 	vectors [][]byte
 	// Number of tokens of these texts.
 	tokens int64
 }
 
 // embed stores the vectors of the texts, the model and the number of tokens in e. It sends the
-// texts to workers in one or several calls. After an error, no response is possible, but the tokens
-// of successful calls are used. The calls are made one after another.
+// texts to workers in one or several calls, one after another. After an error, no response is
+// possible, but the tokens of successful calls have been consumed.
 func (e *embedding) embed(texts []string) error {
 	ctx, cancel := context.WithTimeout(e.c.Request.Context(), embedTotal)
 	defer cancel()
@@ -119,9 +119,9 @@ func (e *embedding) embed(texts []string) error {
 	return nil
 }
 
-// reserve reserves room for the response. bytes is the size of one vector. It waits until memory
-// for the response is free. The error is one of httpx.ReserveFunc, or too_long if the response
-// would exceed maxEmbeddings.
+// reserve waits until memory for the response is free, and reserves it. The argument vectors is the
+// number of vectors, and bytes is the size of one vector. The error is an error of
+// httpx.ReserveFunc, or too_long if the response would exceed maxEmbeddings.
 func (e *embedding) reserve(vectors, bytes int) error {
 	size := e.request.ResponseBytes(vectors, bytes)
 	if size > maxEmbeddings {
@@ -131,8 +131,8 @@ func (e *embedding) reserve(vectors, bytes int) error {
 	return httpx.ReserveFunc(e.c)(size)
 }
 
-// countFitting returns how many of the first texts fit into one call, at least one. texts must not
-// be empty. A single text that exceeds the limit is sent alone.
+// countFitting returns the number of texts, from the first on, that fit into one call. texts must
+// not be empty. The result is at least 1, so a single text that exceeds the limit is sent alone.
 func countFitting(texts []string) int {
 	room := embedCharacter
 	for n, text := range texts {
@@ -178,7 +178,7 @@ func (e *embedding) call(ctx context.Context, texts []string) (reply contract.Em
 func refusedEmbedding(reply *contract.EmbedReply, texts int, deadline time.Time) error {
 	switch f := reply.Failure; {
 	case reply.Lacking != nil:
-		// The budget has not enough left for the texts.
+		// Too little of the budget is left for the texts.
 		exceeded := budgetdb.UsedUp(*reply.Lacking)
 		if reply.Later {
 			exceeded.RetryAfter = time.Until(deadline) // by then, the calls that reserve the rest of the budget have finished

@@ -37,7 +37,7 @@ func (h *Handler) listModels(c *gin.Context) {
 }
 
 // getModel handles GET /v1/models/<id>: it returns an agent that people may chat with, or a
-// template. The error is the one that OpenAI's API returns for an unknown model.
+// template. For an unknown model, the error is the same as in OpenAI's API.
 func (h *Handler) getModel(c *gin.Context) {
 	model, err := h.findModel(c, c.Param("id"))
 	if err != nil {

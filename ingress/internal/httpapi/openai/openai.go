@@ -142,8 +142,8 @@ func v1Submission(
 	return s
 }
 
-// settingNames returns the names of model settings in this protocol, for error messages. The code
-// of such a problem is that of an unsupported parameter.
+// settingNames returns the names of model settings in this protocol, for error messages. Problems
+// of the settings have the code of an unsupported parameter.
 func settingNames(names map[domain.Setting]string) *dispatch.SettingNames {
 	return &dispatch.SettingNames{Fields: names, Unsupported: openaiapi.CodeUnsupported}
 }
@@ -178,10 +178,10 @@ func (h *Handler) refuse(c *gin.Context, err error) {
 }
 
 // submitAndWait accepts a submission and waits until its run has finished or waits for a person. It
-// returns the run. It takes the slots of a stream, because it may keep its connection open for as
-// long as a stream. If the caller's credential becomes invalid, it returns unauthenticated and the
-// run continues. A client that disconnects ends the wait; package readers decides whether the run
-// continues.
+// returns the run. The request takes the slots of a stream, because its connection may stay open
+// for as long as a stream. If the caller's credential becomes invalid, submitAndWait returns
+// unauthenticated and the run continues. A client that disconnects ends the wait; package readers
+// decides whether the run continues.
 func (h *Handler) submitAndWait(c *gin.Context, s *dispatch.Submission) (*domain.Run, error) {
 	seats, err := h.TakeStreams(s.Caller)
 	if err != nil {
@@ -205,8 +205,8 @@ func (h *Handler) submitAndWait(c *gin.Context, s *dispatch.Submission) (*domain
 }
 
 // awaitEnd waits until an accepted run has finished or waits for a person, and returns it. A run
-// that waits for a person is returned in its short form. The result of a finished run is read in
-// full, after memory for it was reserved. The error is unavailable if the service is stopping.
+// that waits for a person is returned in its short form. For a finished run, awaitEnd reserves
+// memory and then reads the whole result. The error is unavailable if the service is stopping.
 func (h *Handler) awaitEnd(c *gin.Context, sub *dispatch.Submitted) (*domain.Run, error) {
 	ctx, ended := c.Request.Context(), sub.Run
 	if sub.Run.Run.Status != domain.RunRequiresAction {
@@ -243,7 +243,7 @@ func (h *Handler) awaitEnd(c *gin.Context, sub *dispatch.Submitted) (*domain.Run
 
 // awaitResult waits until a run has finished or waits for a person. It returns an error as soon as
 // the caller's credential is no longer valid. The wait ends at the latest resultMargin after the
-// run's deadline. It is interrupted whenever the session must be checked.
+// run's deadline. The wait is interrupted whenever the session must be checked.
 func (h *Handler) awaitResult(c *gin.Context, sub *dispatch.Submitted) (*dispatch.Result, error) {
 	permit, deadline := h.SessionCheck(c), time.Now().Add(h.RunDeadline+resultMargin)
 	for {
@@ -263,9 +263,9 @@ func (h *Handler) awaitResult(c *gin.Context, sub *dispatch.Submitted) (*dispatc
 	}
 }
 
-// waiting returns run if it waits for a person. Otherwise it returns the error unavailable: the run
-// is still in progress, and the service stops waiting because it shuts down. The client can repeat
-// the request with the same key, or read the run.
+// waiting returns the argument run if the run waits for a person. Otherwise it returns the error
+// unavailable: the run is still in progress, and the service stops waiting because it shuts down.
+// The client can repeat the request with the same key, or read the run.
 func waiting(run *domain.Run) (*domain.Run, error) {
 	if run.Status == domain.RunRequiresAction {
 		return run, nil
@@ -276,9 +276,9 @@ func waiting(run *domain.Run) (*domain.Run, error) {
 	return nil, stopping
 }
 
-// OfV1 reports whether errors of a request have OpenAI's format. This includes requests of clients
-// whose base URL lacks /v1 or has an additional prefix, because these clients understand errors
-// only in this format. It looks only at the path, so it can be called before the route is known.
+// OfV1 reports whether errors of a request have OpenAI's format. It also returns true for clients
+// whose base URL lacks /v1 or has an additional prefix. These clients understand errors only in
+// this format. OfV1 looks only at the path, so it can be called before the route is known.
 func OfV1(c *gin.Context) bool {
 	path := c.Request.URL.Path + "/"
 	lacks := func(prefix string) bool { return strings.HasPrefix(path, prefix) }
@@ -290,7 +290,7 @@ func OfV1(c *gin.Context) bool {
 var withoutV1 = []string{"/chat/completions/", "/responses/", "/models/", "/embeddings/"}
 
 // NoSuchPath returns the error for a path that OpenAI's API does not have. The error lists the
-// paths that it has. It helps users whose base URL is wrong or whose client uses another API.
+// paths of the API. The list helps users whose base URL is wrong or whose client uses another API.
 func NoSuchPath(routes []httpx.Route) *apierr.Error {
 	var paths []string
 	parameters := strings.NewReplacer(":id", "{id}", ":container", "{container_id}")
@@ -302,11 +302,11 @@ func NoSuchPath(routes []httpx.Route) *apierr.Error {
 	return apierr.New(apierr.NotFound, "no such path; the base URL ends with /v1, and this API has %s", strings.Join(paths, ", "))
 }
 
-// FailV1 responds with an error in OpenAI's format. retryable is whether the error may vanish by
-// itself. The id of the run, if there is one, is in a header.
+// FailV1 responds with an error in OpenAI's format. retryable is whether a repetition of the
+// request may succeed. The id of the run, if there is one, is in a header.
 func FailV1(c *gin.Context, status int, retryable bool, coded *apierr.Error) {
-	// A client without an idempotency key must not retry once the run exists, because the agent
-	// would run again.
+	// A client without an idempotency key must not retry after the run was created, because the
+	// agent would run again.
 	runID := httpx.StateFor(c).RunID
 	retry := retryable && coded.Code != apierr.BudgetExceeded && (runID == "" || c.GetHeader("Idempotency-Key") != "")
 	if runID != "" {

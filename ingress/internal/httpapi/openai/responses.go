@@ -54,8 +54,8 @@ func (h *Handler) responseSubmission(c *gin.Context) (*dispatch.Submission, *ope
 	request := openaiapi.ParseResponse(&body, found.Add)
 	request.Echo.View.Link = h.linker(c)
 
-	// The conversation is that of the request. Items that are only references are resolved by
-	// s.Before.
+	// The submission contains the conversation of the request. s.Before resolves items that are
+	// only references.
 	s := v1Submission(c, found, contract.EndpointResponses, request.Model, request.SessionID, request.Conversation)
 	s.Attempt, s.Unstored = attempt(), request.Echo.Unstored
 	s.Attachments = runbody.Attachments(body.Attachments(found.Add))
@@ -119,12 +119,12 @@ func (h *Handler) completeSubmission(ctx context.Context, s *dispatch.Submission
 	return nil
 }
 
-// continueFrom makes a submission continue an earlier run in the session of that run. A session
-// belongs to a principal and to an agent or template, so the submission must have the same
-// principal and the same agent or template as the earlier run. If the earlier run ended with calls
-// of tools of the client, the request must contain their results. answers is whether the request
-// contains results. The error has the code that OpenAI's API uses for an unknown response. It sets
-// the session of s.
+// continueFrom makes a submission continue an earlier run in the session of that run. It sets the
+// session of s. A session belongs to a principal and to an agent or template. The submission must
+// therefore have the same principal and the same agent or template as the earlier run. If the
+// earlier run ended with calls of tools of the client, the request must contain their results.
+// answers is whether the request contains results. The error has the code that OpenAI's API uses
+// for an unknown response.
 func (h *Handler) continueFrom(ctx context.Context, s *dispatch.Submission, runID string, answers bool) error {
 	run, err := h.RunsDB.ShortRun(ctx, s.Caller.OrganizationID, s.Principal, runID)
 	coded, isCoded := errors.AsType[*apierr.Error](err)
@@ -149,7 +149,8 @@ func (h *Handler) continueFrom(ctx context.Context, s *dispatch.Submission, runI
 
 	s.SessionID, s.Previous = run.Run.SessionID, &run.Run.ID
 
-	// The client has not named the session, so it is kept as long as that of the first response.
+	// The client has not named the session, so the run is kept only as long as the first run of the
+	// session.
 	if strings.HasPrefix(s.SessionID, sessiondb.OwnSessionPrefix) {
 		s.Retention = dispatch.UnnamedRetention
 	}
@@ -158,7 +159,7 @@ func (h *Handler) continueFrom(ctx context.Context, s *dispatch.Submission, runI
 
 // awaitResponse responds when the run has finished. If the run has no answer, the response is an
 // error and not a response object with the status failed: OpenAI's Agents SDK ignores that status
-// and repeats a request without output up to ten times. The caller must have a submission from
+// and repeats a request without output up to ten times. s must be a submission from
 // responseSubmission.
 func (h *Handler) awaitResponse(c *gin.Context, s *dispatch.Submission, echo openaiapi.ResponseEcho) {
 	run, err := h.submitAndWait(c, s)
@@ -197,8 +198,8 @@ func (h *Handler) beginResponse(c *gin.Context, s *dispatch.Submission, echo ope
 }
 
 // getResponse handles GET /v1/responses/<id>: it returns the current state of a run as a response
-// object. The response has the same form as the one to the creation. Runs that were created with
-// store=false are not found.
+// object. The object has the same form as in the response to its creation. Runs that were created
+// with store=false are not found.
 func (h *Handler) getResponse(c *gin.Context) {
 	found := &httpx.Problems{}
 	if value, present := httpx.QueryValue(c, "stream", found); present && value != "false" {
@@ -231,8 +232,8 @@ func (h *Handler) cancelResponse(c *gin.Context) {
 	h.showResponse(c, &run)
 }
 
-// findResponse returns the run of the response named by the path. It can be any chat of the caller,
-// also one that was started by another protocol. Errors: not_found.
+// findResponse returns the run of the response named by the path. The run can be any chat of the
+// caller, even if the chat was started over another protocol. The error is not_found.
 func (h *Handler) findResponse(c *gin.Context) (rundb.StoredRun, error) {
 	missing := apierr.Missing()
 	runID, ok := openaiapi.RunOfResponse(c.Param("id"))
@@ -261,7 +262,7 @@ func (h *Handler) findResponse(c *gin.Context) (rundb.StoredRun, error) {
 }
 
 // showResponse responds with a run as a response object. If parts of a large run are missing, it
-// reads them first. An erased run has the error of dispatch.ErasedRun.
+// reads them first. For an erased run, it responds with the error of dispatch.ErasedRun.
 func (h *Handler) showResponse(c *gin.Context, run *rundb.StoredRun) {
 	if err := h.Runs.ReadDeferred(c, run); err != nil {
 		httpx.Fail(c, err)
@@ -283,8 +284,8 @@ func (h *Handler) showResponse(c *gin.Context, run *rundb.StoredRun) {
 	h.writeResponse(c, run, echo)
 }
 
-// storedEcho returns the fields of the request that are stored with its run. It is the zero value
-// for runs that another API has created.
+// storedEcho returns the fields of the request that are stored with its run. The result is the zero
+// value for runs that another API has created.
 func (h *Handler) storedEcho(ctx context.Context, run *rundb.StoredRun) (echo openaiapi.ResponseEcho, err error) {
 	stored, err := h.RunsDB.Echo(ctx, run.OrganizationID, run.Run.ID)
 	if err != nil || stored == nil {
@@ -299,7 +300,7 @@ func (h *Handler) storedEcho(ctx context.Context, run *rundb.StoredRun) (echo op
 // writeResponse responds with the current state of a run as a response object. stored must have the
 // result, if the run has finished.
 func (h *Handler) writeResponse(c *gin.Context, stored *rundb.StoredRun, echo openaiapi.ResponseEcho) {
-	// The result, once there is one, replaces the columns of the row, which lack the answer.
+	// The result of a finished run replaces the columns of the row, which lack the answer.
 	run := stored.Run
 	result, err := stored.Result()
 	if result != nil {

@@ -46,8 +46,8 @@ func (h *Handler) readMember(c *gin.Context, entry string) (domain.Member, error
 // another check has rejected the request, so a caller without permission gets permission_denied,
 // whatever else is wrong. If no other check rejects the request, the store checks the permission.
 
-// mayRename is the Finder for organizations that the caller owns. Other members get
-// permission_denied, and others not_found.
+// mayRename is the Finder for organizations that the caller owns. Members who are not owners get
+// permission_denied. Callers who are not members get not_found.
 func (h *Handler) mayRename(c *gin.Context, org string) error {
 	known, err := h.readOrganization(c, org)
 	if err == nil && !known.Role.AtLeast(domain.RoleOwner) {

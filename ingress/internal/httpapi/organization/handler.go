@@ -5,8 +5,8 @@
 // of several organizations, with a role in each. A request acts in one of them, but the requests to
 // /api/organizations may name any organization of the caller.
 //
-// Permissions depend on the resource in some requests. The Finder of the route checks these
-// permissions for errors, and the store checks them again in the transaction of the change.
+// In some requests, the permission depends on the resource. The Finder of the route checks it to
+// return the right error, and the store checks it again in the transaction of the change.
 //
 // Secrets, such as keys and the tokens of links, are stored as hashes. Only the response that
 // creates a secret contains it. After a change, the caches of package auth are emptied for the user
@@ -43,8 +43,9 @@ func (h *Handler) Routes() []httpx.Route {
 	return slices.Concat(h.organizationRoutes(), h.keyRoutes())
 }
 
-// organizationRoutes returns the routes of organizations and their members. An organization is
-// created only by a person, since a key belongs to an existing one.
+// organizationRoutes returns the routes of organizations and their members. A key of an
+// organization cannot create another organization, because the new organization needs a user as its
+// owner.
 func (h *Handler) organizationRoutes() []httpx.Route {
 	const member, admin, owner = domain.RoleMember, domain.RoleAdmin, domain.RoleOwner
 	anyMember := httpx.ByID(httpx.OnlyError(h.readMember), id.User, id.Invitation)

@@ -143,7 +143,7 @@ func (b *rotateBody) Check(p *httpx.Problems) {
 }
 
 // rotateKey handles POST /api/keys?id=&action=rotate: it creates a key with the same properties as
-// an existing one. The old key expires after the overlap that the body contains. The caller must
+// an existing key. The old key expires after the overlap that the body contains. The caller must
 // have permission to create such a key. The body is optional. The response is 201 with the new key,
 // which has a new id.
 func (h *Handler) rotateKey(c *gin.Context) error {

@@ -64,9 +64,10 @@ type invitedView struct {
 }
 
 // addMember handles POST /api/organizations/members. It creates an invitation link for an email
-// address, whether or not the address has an account. If the address belongs to a member, it
+// address, whether or not the address has an account. If the address belongs to a member, addMember
 // changes the member's role instead. A repeated invitation of the same address replaces the earlier
-// one. The error is last_owner if the change would leave no owner. The route requires an owner.
+// invitation. The error is last_owner if the change would leave no owner. The route requires an
+// owner.
 func (h *Handler) addMember(c *gin.Context) error {
 	body, err := httpx.Bind[memberBody](c)
 	if err != nil {

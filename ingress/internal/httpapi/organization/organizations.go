@@ -16,7 +16,7 @@ import (
 type membershipView struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
-	// Role of the caller in it.
+	// Role of the caller in the organization.
 	Role      domain.Role `json:"role"`
 	CreatedAt domain.Time `json:"createdAt"`
 }
@@ -60,10 +60,10 @@ func (h *Handler) getOrganizations(c *gin.Context) error {
 	return httpx.JSON(c, http.StatusOK, httpx.NewList(views, p, func(v membershipView) string { return v.ID }))
 }
 
-// organizations reads a page of the caller's organizations. If the parameter only is not empty, it
-// reads only the organization with that id. The only organization of an organization's key is its
-// own. The result is empty, without an error, if there are none. It has up to one organization more
-// than the page.
+// organizations reads a page of the caller's organizations. If the argument only is not empty, it
+// reads only the organization with that id. For a key of an organization, the only entry is that
+// organization. The result is empty, without an error, if the caller has no such organization. It
+// has up to one organization more than the page.
 func (h *Handler) organizations(c *gin.Context, p httpx.Page, only string) ([]domain.Membership, error) {
 	who, ctx := httpx.Caller(c), c.Request.Context()
 	switch {

@@ -19,8 +19,8 @@ const (
 	maxTTLOverride = 2_592_000 // seconds: 30 days
 )
 
-// triggerTypes matches a valid trigger type. Lists of runs show the type. The type is chosen by the
-// caller, so it says what the caller calls the trigger.
+// triggerTypes matches a valid trigger type. Callers choose the type freely, and lists of runs show
+// it.
 var triggerTypes = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
 
 // automationBody is the body of POST /api/internal/run-automation. The result of the run is kept at
@@ -85,8 +85,8 @@ func (h *Handler) automationFor(c *gin.Context) (*dispatch.Submission, error) {
 }
 
 // automationInput separates the field message from the input. The agent gets the other fields as
-// data. It removes the message from the body's input. Problems are added to found. data is nil if
-// there are no other fields.
+// data. automationInput removes the message from the body's input. Problems are added to found.
+// data is nil if there are no other fields.
 func (b *automationBody) automationInput(found *httpx.Problems) (message string, data json.RawMessage) {
 	input := b.Input
 	raw, ok := input["message"]
@@ -112,8 +112,8 @@ func (b *automationBody) automationInput(found *httpx.Problems) (message string,
 	return message, data
 }
 
-// retention returns how long the result is kept: for the number of seconds in override, but at
-// least for the default time, which is standard. An invalid override is added to found.
+// retention returns the time for which the result is kept: the number of seconds in override, but
+// at least the default time standard. An invalid override is added to found.
 func retention(found *httpx.Problems, override httpx.Optional[int64], standard time.Duration) time.Duration {
 	if !override.Set {
 		return standard

@@ -56,9 +56,9 @@ func (b *branch) lastAnswer() int {
 
 // sent returns the parts of the request that determine which run the new run continues, for the
 // request's fingerprint. It omits the history in a visitor's request, which is ignored. The
-// fingerprint must be the same for a retry of the request, so it depends only on the request.
-// Instead of a history, it contains the id of the run that wrote the last answer, if the id names
-// one.
+// fingerprint must be the same for a retry of the request, so it depends only on the request. If
+// the id of the last answer contains a run's id, the result contains this run's id instead of the
+// history.
 func (b *branch) sent(visitor bool) (sent []string) {
 	last, answered := b.lastAnswer(), b.replacedID
 	if last >= 0 {
@@ -86,8 +86,8 @@ func (b *branch) sent(visitor bool) (sent []string) {
 }
 
 // continueBy sets the run that a submission continues. It sets s.Previous and, if the request
-// contains the history, s.History. It is called while the submission is accepted. The error is an
-// invalid request if a visitor replaces a message of another session.
+// contains the history, s.History. continueBy is called while the submission is accepted. The error
+// is an invalid request if a visitor replaces a message of another session.
 func (b *branch) continueBy(ctx context.Context, s *dispatch.Submission, sessions *sessiondb.Store) error {
 	last := b.lastAnswer()
 	if last < 0 {
@@ -113,15 +113,16 @@ func (b *branch) continueBy(ctx context.Context, s *dispatch.Submission, session
 		return nil
 	}
 
-	// The answer is not from this session, so the run continues none, and the request's history is
-	// used.
+	// The answer is not from this session, so the run continues no run, and the request's history
+	// is used.
 	s.Previous, s.History = new(""), b.history()
 	return nil
 }
 
 // replaceFirst sets the run that a submission continues if the request contains no answer. If the
-// request replaces a message or an answer, the submission continues the run before it. A message to
-// replace that is not in the session is treated like the first one.
+// request replaces a message or an answer, the submission continues the run before it. If the
+// session does not have the message to replace, the message is treated like the first message of
+// the session.
 func (b *branch) replaceFirst(ctx context.Context, s *dispatch.Submission, sessions *sessiondb.Store) error {
 	if !b.replaces {
 		return nil

@@ -21,7 +21,7 @@ import (
 const demoRetention = 24 * time.Hour
 
 // chatBody is the body of a chat request. A body in the format of a user interface library is
-// converted to it; see conversation.
+// converted to a chatBody; see conversation.
 type chatBody struct {
 	// Session of the run, chosen by the client.
 	SessionID string                 `json:"sessionId" required:"true"`
@@ -45,8 +45,8 @@ func (b *chatBody) Check(found *httpx.Problems) {
 }
 
 // chat runs an agent or template for a person. It responds with the finished run or with a stream
-// of the run's events. The target is an agent or a template, which the query names. Whether the
-// response is a stream depends on the body, the query and the Accept header.
+// of the run's events. The query names the agent or template. The body, the query and the Accept
+// header determine whether the response is a stream.
 func (h *Handler) chat(c *gin.Context) {
 	var (
 		s   *dispatch.Submission
@@ -101,7 +101,8 @@ func (h *Handler) chatSubmission(c *gin.Context) (*dispatch.Submission, *uistrea
 		refuseOptions(found, &s.Options)
 	}
 
-	// The AI SDK sends the whole conversation. Its ids determine which run is continued.
+	// The AI SDK sends the whole conversation. The ids of its messages determine which run is
+	// continued.
 	if before := body.before; before != nil {
 		s.Sent = before.sent(visits(who))
 		s.Before = func(ctx context.Context) error { return before.continueBy(ctx, s, h.SessionsDB) }

@@ -10,9 +10,9 @@
 // small: functions that need large stacks run on goroutines of package offload, and some functions
 // must not be inlined.
 //
-// The caller determines which runs are visible: members see their own runs, and admins those of the
-// organization. Visitors of widgets see their own runs, without the data that visible.go removes.
-// Every response with a run or an event passes through that file.
+// The caller determines which runs are visible. Members see their own runs, and admins see all runs
+// of the organization. Visitors of widgets see their own runs, without the data that visible.go
+// removes. Every response with a run or an event passes through that file.
 //
 // Other protocols use Handler too: package openai for its submissions, streams and files.
 package run

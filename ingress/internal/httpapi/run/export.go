@@ -31,7 +31,7 @@ const (
 )
 
 // runWriter writes runs in the format of an export. The methods are called in the order head, run
-// for each run, flush. An error of the client's connection is returned by any of them.
+// for each run, flush. Each method can return an error of the client's connection.
 type runWriter interface {
 	// head writes what precedes the runs.
 	head() error
@@ -71,11 +71,11 @@ func exportFormat(found *httpx.Problems, c *gin.Context) string {
 	return format
 }
 
-// export responds with a file of the runs that match the filter, newest first. It reads a few runs
-// at a time, as fast as the client receives them. If it fails after the response has begun, it
-// aborts the connection, so that the client does not mistake a partial file for a complete one. At
-// most maxExported runs are written, and long texts are truncated. It takes a download slot. The
-// runs have the same form as in lists.
+// export responds with a file of the runs that match the filter, newest first. The runs have the
+// same form as in lists. At most maxExported runs are written, and long texts are truncated. export
+// reads a few runs at a time, as fast as the client receives them. If it fails after the response
+// has begun, it aborts the connection. The client then does not mistake a partial file for a
+// complete file. It takes a download slot.
 func (l lists) export(c *gin.Context, filter rundb.RunFilter, format string) {
 	slot, err := l.Downloads.Enter(transfer.OwnerFor(c), http.NewResponseController(c.Writer))
 	if err != nil {
@@ -211,7 +211,7 @@ func cell[T any](value *T) string {
 	return fmt.Sprint(*value)
 }
 
-// stamp returns the text of a time, or the empty string for nil. It is in UTC, with milliseconds.
+// stamp returns the text of a time in UTC with milliseconds, or the empty string for nil.
 func stamp(at *domain.Time) string {
 	if at == nil {
 		return ""

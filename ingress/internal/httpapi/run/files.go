@@ -81,8 +81,8 @@ func (h Files) Send(c *gin.Context, fileID string) {
 }
 
 // OpenLink handles GET /files?token=: it responds with the content of a run's file to any client
-// that has a valid link to it; see package filelink. The link proves the permission. It works until
-// it expires or the run is erased.
+// that has a valid link to it; see package filelink. The link proves the permission. The link works
+// until it expires or the run is erased.
 func (h Files) OpenLink(c *gin.Context) {
 	token, _ := httpx.QueryValue(c, filelink.Token, &httpx.Problems{})
 	org, fileID, err := h.Links.Read(token)
@@ -115,8 +115,8 @@ func (h Files) OpenLink(c *gin.Context) {
 	transfer.SendLinked(c, file, linkCaching, content, slot)
 }
 
-// open opens a file. It returns not_found if the run of the file is erased or the caller may not
-// read it. The caller must close the content. It also sets the ids for the log line.
+// open opens a file and sets the ids for the log line. It returns not_found if the run of the file
+// is erased or the caller may not read it. The caller must close the content.
 func (h Files) open(c *gin.Context, fileID string) (domain.File, io.ReadSeekCloser, error) {
 	// A caller who may read the run may read its files.
 	return h.openFor(c.Request.Context(), httpx.Caller(c).OrganizationID, fileID, func(runID string) (rundb.StoredRun, error) {

@@ -80,8 +80,9 @@ func (s visitorEvents) Next(ctx context.Context, until time.Time) ([]domain.Even
 }
 
 // sendFormatted writes a run's events in the reader's format, restricted to the data that the
-// caller may see. The source must supply all events of the run from the first on. It returns when
-// the stream has ended. The format may need a header, with which clients recognize it.
+// caller may see. The source must supply all events of the run from the first on. sendFormatted
+// returns when the stream has ended. If clients recognize the format by a header, it sets this
+// header.
 func (h *Handler) sendFormatted(c *gin.Context, runID string, events httpx.Source[domain.Event], reader *uistream.Reader) {
 	if name, value := reader.Format.Header(); name != "" {
 		c.Header(name, value)
@@ -132,9 +133,10 @@ type conversationMessage struct {
 }
 
 // collectFormatted reads the body of a chat request for events in the format of a library. The body
-// itself has this format if it contains messages, and Parley's own format otherwise. The returned
-// thread is nil unless the body has the format of AG-UI. It sets the fields of the reader that come
-// from the body. Problems are in the result; the error is for a body that cannot be decoded.
+// itself has this format if it contains messages, and Parley's own format otherwise.
+// collectFormatted sets the fields of the reader that come from the body. The returned thread is
+// nil unless the body has the format of AG-UI. The result contains the problems of the fields. The
+// error is for a body that cannot be decoded.
 func collectFormatted(c *gin.Context, reader *uistream.Reader) (chatBody, *thread, *httpx.Problems, error) {
 	var buf bytes.Buffer
 	if err := httpx.ReadBody(c, &buf, httpx.MessageBody(httpx.Caller(c))); err != nil {
@@ -171,8 +173,8 @@ func collectFormatted(c *gin.Context, reader *uistream.Reader) (chatBody, *threa
 
 // chat converts a conversation to a chat request in Parley's own format. The request contains the
 // last message, and its session has the id of the conversation. For AG-UI, chat also returns the
-// thread, which ends with this message. Problems are added to found. After a problem of the last
-// message, the thread is nil.
+// thread, which ends with this message. Problems are added to found. If the last message is not
+// from the user, the thread is nil.
 func (d *conversation) chat(found *httpx.Problems, reader *uistream.Reader) (chatBody, *thread) {
 	body, field := chatBody{SessionID: d.ID, OptionsBody: runbody.OptionsBody{Output: d.Output, SettingsBody: d.SettingsBody}}, "id"
 	if reader.Format == uistream.AGUI {

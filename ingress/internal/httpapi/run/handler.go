@@ -80,8 +80,8 @@ type Handler struct{ Deps }
 func New(deps Deps) *Handler { return &Handler{deps} }
 
 // Routes returns the routes of the handler. Chats are open to demo visitors and visitors of
-// widgets; automations require an API key. Routes with Late count the request in the handler, after
-// the look-up of a replay.
+// widgets; automations require an API key. If the field Late of a route is true, the handler counts
+// the request after the look-up of a replay.
 func (h *Handler) Routes() []httpx.Route {
 	const member = domain.RoleMember
 	run := httpx.ByID(httpx.OnlyError(h.findRun), id.Run)
@@ -143,7 +143,8 @@ func (h *Handler) Routes() []httpx.Route {
 }
 
 // findTarget looks up the agent or template that the query of a chat request names. It is the
-// Finder of chats. It returns nil if the query does not name exactly one; chatTarget reports that.
+// Finder of chats. If the query does not name exactly one of them, it returns nil, and chatTarget
+// reports the problem.
 func (h *Handler) findTarget(c *gin.Context) error {
 	agents, templates := httpx.Query(c)["id"], httpx.Query(c)["template"]
 

@@ -34,8 +34,8 @@ type messagePart struct {
 	Source   *partSource `json:"source"`    // parts of type image and document (AG-UI)
 }
 
-// partSource is the content of an image or a document: base64 or a URL. Type is data or url,
-// depending on Value.
+// partSource is the content of an image or a document: base64 or a URL. Type is data if Value is
+// base64, and url if Value is a URL.
 type partSource struct {
 	Type     string `json:"type" required:"true"`
 	Value    string `json:"value" required:"true"`

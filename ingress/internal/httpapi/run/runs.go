@@ -188,7 +188,7 @@ type runRequest struct {
 }
 
 // getRun responds with one run: as a stream of events, as a timeline, or as a run object after the
-// requested wait. Separate functions do the work before and after a wait; see submit. The
+// requested wait. Separate functions do the work before and after a wait; see respond. The
 // parameters are passed by pointer, which keeps the stack small during the wait.
 func (h *Handler) getRun(c *gin.Context, runID string) {
 	asked, err := h.requestedRun(c)
@@ -229,8 +229,8 @@ func (h *Handler) awaitRun(c *gin.Context, runID string, wait time.Duration) {
 	offload.Do(func() { h.showRun(c, runID, 0) }) // read the run again, because the result of the wait may contain only a part of it
 }
 
-// showRun responds with a run. If the run has not finished and wait is not 0, showRun returns the
-// run without responding. The caller must release the result.
+// showRun responds with a run and returns nil. But if the run has not finished and wait is not 0,
+// showRun returns the run without responding. The caller must release the result.
 func (h *Handler) showRun(c *gin.Context, runID string, wait time.Duration) *dispatch.Submitted {
 	run, err := h.findRun(c, runID)
 	switch {
@@ -284,8 +284,8 @@ func longPoll(found *httpx.Problems, c *gin.Context, maximum time.Duration) time
 	return limitWait(seconds, maximum)
 }
 
-// findRun returns a run that the caller may read, in the form of rundb.Store.ShortRun. It also sets
-// the ids for the log line. The error is not_found for a run that the caller may not read.
+// findRun returns a run that the caller may read, in the form of rundb.Store.ShortRun, and sets the
+// ids for the log line. The error is not_found for a run that the caller may not read.
 func (h *Handler) findRun(c *gin.Context, runID string) (rundb.StoredRun, error) {
 	run, err := h.ReadRun(c, runID)
 	if err == nil {
@@ -310,8 +310,8 @@ func (h *Handler) ReadRun(c *gin.Context, runID string) (run rundb.StoredRun, er
 }
 
 // writeRun responds with a run object. If the run is large, writeRun waits for capacity before it
-// reads the whole run. An erased run has the error of dispatch.ErasedRun. The fields that the
-// caller may not see are removed.
+// reads the whole run. For an erased run, it responds with the error of dispatch.ErasedRun. The
+// fields that the caller may not see are removed.
 func (h *Handler) writeRun(c *gin.Context, run rundb.StoredRun) {
 	if err := h.ReadDeferred(c, &run); err != nil {
 		httpx.RefuseAnswer(c, err)
@@ -362,9 +362,9 @@ func (h *Handler) ReadAccepted(c *gin.Context, run *rundb.StoredRun) error {
 	return err
 }
 
-// postRuns handles POST /api/runs: it cancels a run, or applies a person's decision to a run that
-// waits for it. The response is the run after the change. A decision about another call than the
-// one that the run waits for is an error.
+// postRuns handles POST /api/runs: it cancels a run, or applies a person's decision about a tool
+// call for which the run waits. The response is the run after the change. If the run waits for a
+// decision about another call, the result is an error.
 func (h *Handler) postRuns(c *gin.Context) {
 	runID, err := httpx.RequiredID(c, id.Run)
 	if err != nil {

@@ -55,7 +55,7 @@ type sessionMessages struct {
 // id and never changes. Clients can use the id as a key, also across pages.
 type message struct {
 	ID string `json:"id"`
-	// RoleUser or roleAssistant.
+	// The value of roleUser or roleAssistant.
 	Role    string `json:"role"`
 	Content string `json:"content"`
 	// Run that received or wrote the message.
@@ -271,8 +271,9 @@ func truncateTurn(turn []message) {
 }
 
 // turnCursor reads the cursor of a page of turns: the number of the turn before which the page
-// ends. It returns 0 if the query has no cursor. An invalid cursor is added to found. Unlike that
-// of the list, it is not encrypted, because it is a number within the session.
+// ends. It returns 0 if the query has no cursor. An invalid cursor is added to found. Unlike the
+// cursor of a list of sessions, this cursor is not encrypted, because it is a number within the
+// session.
 func turnCursor(c *gin.Context, found *httpx.Problems) int {
 	text, present := httpx.QueryValue(c, "cursor", found)
 	if !present {
@@ -316,8 +317,8 @@ func (h sessionHandler) erase(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(name.SessionID))
 }
 
-// requested reads from the query which session is requested: a session of the caller, or of the
-// principal that the query names. If the query names no agent or template, only one session may
+// requested reads the name of the requested session from the query: a session of the caller, or of
+// the principal that the query names. If the query names no agent or template, only one session may
 // have the id. exists is false if there is no such session or the caller may not read it. Problems
 // of the query are added to found, and err is only for a failed look-up. name.Key is the key under
 // which the session is stored.
@@ -360,10 +361,10 @@ func (h sessionHandler) requested(c *gin.Context, found *httpx.Problems) (name s
 	return name, exists, nil
 }
 
-// only returns the target and the principal of the only session with the id. It first looks for a
-// session of the given principal. If there is none and the query names no principal (chosen is
-// false), it looks for other sessions that the caller may read. target is "" if there is no such
-// session. Several sessions are a problem, which is added to found.
+// only finds the single session with the id, and returns its target and principal. It first looks
+// for a session of the given principal. If there is none and the query names no principal (chosen
+// is false), it looks for other sessions that the caller may read. target is "" if there is no such
+// session. If there are several sessions, a problem is added to found.
 func (h sessionHandler) only(
 	c *gin.Context, found *httpx.Problems, sessionID, principal string, chosen bool,
 ) (target, whose string, err error) {

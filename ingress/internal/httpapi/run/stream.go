@@ -15,9 +15,9 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// submitStream is like submit, for callers that request a run's events and not only its result. It
-// sends all events from the position that the client names. Errors before the first event are HTTP
-// responses.
+// submitStream accepts a submission and sends the events of its run. The stream begins after the
+// event s.Last or, in the format of a library, after the event to.Last. Errors before the first
+// event are HTTP responses.
 func (h *Handler) submitStream(c *gin.Context, s *dispatch.Submission, to *uistream.Reader) {
 	seats, err := h.takeStreams(c) // before the run is accepted, because without slots its events could not be sent
 	if err != nil {
@@ -52,9 +52,9 @@ func (h *Handler) streamChat(c *gin.Context, s *dispatch.Submission, run *rundb.
 	h.streamFormatted(c, reader, h.Readers.Begin(run, formatRules(s, to.Format)), to)
 }
 
-// streamFormatted sends a run's events in the format of a library, and closes the reader. reading
-// watches whether the client still reads; it decides what happens to the run when the client
-// disconnects.
+// streamFormatted sends a run's events in the format of a library, and closes the reader. The
+// argument reading watches whether the client still reads, and decides what happens to the run when
+// the client disconnects.
 func (h *Handler) streamFormatted(c *gin.Context, reader *stream.Reader, reading *readers.Reader, to *uistream.Reader) {
 	defer reading.End(c.Request.Context()) // runs after the reader is closed
 	defer reader.Close()
@@ -74,12 +74,13 @@ func formatRules(s *dispatch.Submission, format uistream.Format) readers.Rules {
 }
 
 // OpenSubmitted accepts a submission and returns its run and a reader of the run's events. The
-// caller must close the reader. The events of an existing run are read from its log, after memory
-// for them was reserved. After an error, the run may exist; the header Location names it.
+// caller must close the reader. For an existing run, OpenSubmitted reserves memory and then reads
+// the events from the run's log. After an error, the run may exist; the header Location names it.
 func (h *Handler) OpenSubmitted(c *gin.Context, s *dispatch.Submission) (*stream.Reader, *rundb.StoredRun, error) {
 	s.Traceparent = httpx.Traceparent(c)
 
-	// Once the run is stored, its body is no longer needed, even if the stream lasts long.
+	// After the run is stored, the request's body is no longer needed, even if the stream lasts
+	// long.
 	defer httpx.ReleaseBody(c)
 	reader, run, err := h.Follow(c.Request.Context(), s, h.Charge(c), httpx.ReserveFunc(c))
 	if run != nil {
@@ -101,7 +102,8 @@ func (h *Handler) OpenSubmitted(c *gin.Context, s *dispatch.Submission) (*stream
 
 // streamRun responds with the events of a run that the caller may read. The stream begins after the
 // last event that the client has received. The response is 204 if the client has received all
-// events of a finished run. Chats are watched, so a client that reconnects keeps its run alive.
+// events of a finished run. If the format is that of a library, the client of a chat is watched, so
+// a client that reconnects keeps its run alive.
 func (h *Handler) streamRun(c *gin.Context, runID string, asked *uistream.Reader) {
 	seats, err := h.takeStreams(c)
 	if err != nil {
@@ -140,8 +142,9 @@ func (h *Handler) streamRun(c *gin.Context, runID string, asked *uistream.Reader
 	h.sendFormatted(c, runID, reader, asked)
 }
 
-// openRun returns a run and a reader of its events after last. The caller must close the reader.
-// The errors are not_found for a run that the caller may not read, and that of dispatch.ErasedRun.
+// openRun returns a run and a reader of its events after the event last. The caller must close the
+// reader. The error is not_found for a run that the caller may not read, and that of
+// dispatch.ErasedRun for an erased run.
 func (h *Handler) openRun(c *gin.Context, runID string, last domain.EventID) (*rundb.StoredRun, *stream.Reader, error) {
 	run, err := h.findRun(c, runID)
 	if err != nil {
@@ -164,8 +167,8 @@ func (h *Handler) sendEvents(c *gin.Context, runID string, events httpx.Source[d
 // have large variables, such as the request's caller. They are not inlined, so that these variables
 // do not become part of the frames that are kept.
 
-// permit returns the session check of the request.
-// It is a pointer, so that the check does not stay on the stack.
+// permit returns the session check of the request. The result is a pointer, so that the check does
+// not stay on the stack.
 //
 //go:noinline
 func (h *Handler) permit(c *gin.Context) *httpx.SessionCheck {

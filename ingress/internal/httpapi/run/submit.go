@@ -28,8 +28,9 @@ type pending struct {
 
 // accept finds or creates the run of a submission. The idempotency key is checked before limits,
 // agent and permissions, so a replay is not charged and gets the original result. If there is
-// nothing to wait for, accept responds and returns nil. The wait is that of the Prefer header. An
-// error of the target is one of the request's fields for automations.
+// nothing to wait for, accept responds and returns nil. The Prefer header determines the duration
+// of the wait. For automations, an error of the target is reported as a problem of the field
+// target.
 func (h *Handler) accept(c *gin.Context, s *dispatch.Submission) (*pending, error) {
 	wait := preferredWait(c.Request.Header, h.WaitDefault)
 	sub, err := h.FindOrAccept(c, s, func(string) {})

@@ -29,16 +29,16 @@ type thread struct {
 }
 
 // threadMessage is a message of the user or the assistant. runID is the id of the run that wrote
-// the message, or empty if no run has written it. A message with the role tool becomes one of the
-// assistant.
+// the message, or empty if no run has written it. A message with the role tool becomes a message of
+// the assistant.
 type threadMessage struct {
 	role, text, runID string
 	files             []dispatch.Attachment // only for messages of the user
 }
 
 // readThread reads the messages of a conversation in AG-UI's format. It adds a problem for each
-// message that an agent cannot use, because no message may be silently ignored. The messages of the
-// argument are those before the new one.
+// message that an agent cannot use, because no message may be silently ignored. d must not contain
+// the new message of the user.
 func (d *conversation) readThread(found *httpx.Problems) *thread {
 	t := &thread{}
 	for i := range d.Messages.Value {
@@ -92,7 +92,8 @@ func writtenBy(messageID string) (runID string) {
 
 // from converts the messages from the index start on to a submission's message, history and files.
 // It joins consecutive messages of the same role. If there are more files than a run may have, it
-// returns the last ones. Exchanges without a question get a text that stands for it.
+// returns only the last files. An exchange without a question gets a text that stands for the
+// question.
 func (t *thread) from(start int) (message string, earlier []domain.Exchange, files []dispatch.Attachment) {
 	var question, answer []string
 	asked := 0 // number of files of the last question

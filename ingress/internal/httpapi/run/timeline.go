@@ -10,8 +10,8 @@ import (
 	"parley/shared/domain"
 )
 
-// requestedTimeline reports whether the run's timeline is requested. Other values than 1 and true,
-// and parameters that cannot be combined with it, are added to found.
+// requestedTimeline reports whether the run's timeline is requested. Problems are added to found: a
+// value other than 1 and true, and parameters that cannot be combined with the parameter timeline.
 func requestedTimeline(found *httpx.Problems, c *gin.Context) bool {
 	value, present := httpx.QueryValue(c, "timeline", found)
 	if !present {

@@ -26,8 +26,8 @@ type toolResultBody struct {
 	IsError    httpx.Optional[bool] `json:"isError"`
 }
 
-// results checks the results in the body and returns them. Problems are added to found. Whether the
-// run waits for these calls is checked by the store.
+// results checks the results in the body and returns them. Problems are added to found. The store
+// checks whether the run waits for these calls.
 func (b *toolResultsBody) results(found *httpx.Problems) []domain.ClientResult {
 	switch n := len(b.Results); {
 	case n > domain.MaxClientTools:

@@ -103,7 +103,7 @@ func checkUpload(found *httpx.Problems, name, sessionID string) {
 type formUpload struct {
 	// Body of the request.
 	in *transfer.Upload
-	// Fields as known so far.
+	// Fields of the query, replaced by the fields of the form that were read so far.
 	name, sessionID string
 	file            domain.File // the stored file; the id is empty until it is stored
 }
@@ -140,8 +140,8 @@ func (h Files) readForm(c *gin.Context, in *transfer.Upload, name, sessionID str
 	return form.file, apierr.Invalid(httpx.BodyPath, httpx.CodeTooLong, "the form must have at most %d parts", maxFormParts)
 }
 
-// takePart reads one part of a form. The error is an API error. It sets the fields of form, or
-// stores the file.
+// takePart reads one part of a form. It sets the fields of form, or stores the file. The error is
+// an API error.
 func (h Files) takePart(c *gin.Context, form *formUpload, part *multipart.Part) (err error) {
 	field := part.FormName()
 	if form.file.ID != "" {
@@ -194,8 +194,8 @@ func readField(part io.Reader, field string) (string, error) {
 }
 
 // formError returns the error for a form that cannot be read because of err. If err is an API
-// error, it returns err. The error of the upload takes precedence, because it is the cause of the
-// others.
+// error, formError returns err. The error of the upload takes precedence, because it causes the
+// other errors.
 func formError(in *transfer.Upload, err error) error {
 	switch {
 	case in.Err != nil:

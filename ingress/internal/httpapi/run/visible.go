@@ -33,7 +33,7 @@ const visitorFailure = "The agent could not answer."
 var emptyInput = json.RawMessage("{}")
 
 // sendRun responds with a run object that contains the data that the caller may see. body is the
-// rendered run. It is not changed, because other requests may share it.
+// rendered run. sendRun does not change body, because other requests may share it.
 func (h *Handler) sendRun(c *gin.Context, status int, body []byte) error {
 	who := httpx.Caller(c)
 	switch {
@@ -95,7 +95,8 @@ func frameFor(who domain.Caller, runID string) func([]byte, domain.Event) []byte
 
 // runForVisitor removes the organization's data from a run object. It decodes and renders the
 // object, which also removes fields that this release does not know. The result has no usage,
-// version, warnings and settings, and no data of tool calls.
+// version, warnings and settings, and no data of tool calls. An error has the message
+// visitorFailure.
 func runForVisitor(body []byte) ([]byte, error) {
 	var run domain.Run
 	if err := json.Unmarshal(body, &run); err != nil {
@@ -116,11 +117,12 @@ func runForVisitor(body []byte) ([]byte, error) {
 	return run.Render()
 }
 
-// hideCallData removes the input and output of a tool call. Its name and progress stay visible. It
-// changes the call.
+// hideCallData removes the input and output from the argument call. The name and progress of the
+// call stay visible.
 func hideCallData(call *domain.ToolCall) { call.Input, call.Output = emptyInput, nil }
 
-// hideActionData removes the input of the tool calls for which a run waits. It changes the action.
+// hideActionData removes the input of the tool calls for which a run waits from the argument
+// action.
 func hideActionData(action *domain.RequiredAction) {
 	action.Input = emptyInput
 	for i := range action.Calls {

@@ -43,7 +43,7 @@ func (b *OptionsBody) AskedAttachments(found *httpx.Problems) []dispatch.Attachm
 		return nil
 	}
 
-	// A faulty attachment keeps its place, so that later problems have the right index.
+	// A faulty attachment stays in the list, so that later problems have the right index.
 	out := make([]dispatch.Attachment, 0, len(list))
 	for i := range list {
 		out = append(out, list[i].asked(found, httpx.Element("attachments", i)))
@@ -52,8 +52,8 @@ func (b *OptionsBody) AskedAttachments(found *httpx.Problems) []dispatch.Attachm
 }
 
 // Attachments converts the images and files of a request in another protocol's format to
-// attachments of a run. Their fields were checked when they were read. Paths of problems are those
-// of the other protocol (Exact).
+// attachments of a run. Their fields were checked when they were read. The paths of problems have
+// the form of the other protocol (Exact).
 func Attachments(list []openaiapi.Attached) []dispatch.Attachment {
 	var out []dispatch.Attachment
 	for _, a := range list {
@@ -64,8 +64,8 @@ func Attachments(list []openaiapi.Attached) []dispatch.Attachment {
 	return out
 }
 
-// asked checks one attachment of a request and converts it. field is its path. If it does not have
-// exactly one content, the result is empty.
+// asked checks one attachment of a request and converts it. The argument field is the path of the
+// attachment. If the attachment does not have exactly one content, the result is empty.
 func (b *AttachmentBody) asked(found *httpx.Problems, field string) dispatch.Attachment {
 	given := 0
 	for _, set := range []bool{b.FileID.Set, b.URL.Set, b.Data.Set} {

@@ -52,10 +52,10 @@ func clientTools(found *httpx.Problems, bodies []ClientToolBody) *domain.ClientT
 	return tools
 }
 
-// CheckClientTools checks the tools of a request and gives tools without a schema an empty one. In
-// a problem, the path of a field consists of tools[i], the text in the parameter within, and the
-// name of the field. parameters is the name of the field that contains the schema. It sets the
-// schema of a tool in place. Problems that the decoder has found before are not reported twice.
+// CheckClientTools checks the tools of a request, and sets an empty schema in each tool that has
+// none. In a problem, the path of a field consists of tools[i], the text in the argument within,
+// and the name of the field. The argument parameters is the name of the field that contains the
+// schema. Problems that the decoder has found before are not reported twice.
 func CheckClientTools(found *httpx.Problems, tools *domain.ClientTools, within, parameters string) {
 	if tools == nil {
 		return

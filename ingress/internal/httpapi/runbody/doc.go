@@ -6,6 +6,6 @@
 // the handler turns into one error. The results are values of packages domain and dispatch, from
 // which the handler makes a submission.
 //
-// The package checks fields without the database. Whether an agent, a session or a file exists, and
-// whether the model accepts a setting, is checked when the run is accepted.
+// The package checks fields without the database. When the run is accepted, package dispatch checks
+// whether the agent, the session and the files exist, and whether the model accepts the settings.
 package runbody

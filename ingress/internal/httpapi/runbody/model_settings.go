@@ -54,8 +54,8 @@ func (b *SettingsBody) Settings(found *httpx.Problems) *domain.RunSettings {
 	return s
 }
 
-// settingCodes maps the kinds of invalid settings to the error codes of fields. The kinds are those
-// of package domain, which does not know the codes of the API.
+// settingCodes maps the kinds of invalid settings to the error codes of fields. The kinds are
+// defined by package domain, which does not know the codes of the API.
 var settingCodes = map[domain.SettingProblemKind]string{
 	domain.SettingValue: httpx.CodeInvalidValue, domain.SettingLong: httpx.CodeTooLong, domain.SettingShort: httpx.CodeTooShort,
 }

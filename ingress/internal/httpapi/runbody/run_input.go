@@ -19,8 +19,8 @@ const (
 	maxKey = 255
 )
 
-// CheckMessage checks a message to an agent. Only the maximum size of the body limits its length.
-// The message must not be empty. Problems are added to found under the path field.
+// CheckMessage checks a message to an agent. The message must not be empty. Only the maximum size
+// of the body limits its length. Problems are added to found. Their path is the argument field.
 func CheckMessage(found *httpx.Problems, field, message string) {
 	found.Text(field, message, 1, httpx.MaxMessageBody)
 }
@@ -68,8 +68,8 @@ func CheckOutputSchema(found *httpx.Problems, field string, raw json.RawMessage)
 	}
 }
 
-// CheckMessage checks the message of the request. The message may be empty if there are
-// attachments. It is CheckMessage for requests with options.
+// CheckMessage checks the message of the request like the function CheckMessage, except that the
+// message may be empty if there are attachments.
 func (b *OptionsBody) CheckMessage(found *httpx.Problems, field, message string) {
 	if message != "" || len(b.Attachments.Value) == 0 {
 		CheckMessage(found, field, message)
@@ -77,8 +77,8 @@ func (b *OptionsBody) CheckMessage(found *httpx.Problems, field, message string)
 }
 
 // IdempotencyKey reads the idempotency key from the body or the header. If both contain a key, the
-// two keys must be equal. The result is "" if there is none. Problems are added to found, and the
-// result is then of no use.
+// two keys must be equal. The result is "" if there is none. Problems are added to found. After a
+// problem, the result must not be used.
 func IdempotencyKey(found *httpx.Problems, c *gin.Context, inBody httpx.Optional[string]) string {
 	headers := c.Request.Header.Values("Idempotency-Key")
 	if len(headers) > 1 {
@@ -105,8 +105,8 @@ func IdempotencyKey(found *httpx.Problems, c *gin.Context, inBody httpx.Optional
 // contains the key. A key is a single line without invisible characters.
 func checkKey(found *httpx.Problems, field, key string) { found.Name(field, key, maxKey) }
 
-// CheckSession checks the session id of a run request. field is the name of the field with the id.
-// The id is chosen by the client, and need not exist yet.
+// CheckSession checks the session id of a run request. The argument field is the name of the field
+// with the id. Clients choose the id, and the session need not exist yet.
 func CheckSession(found *httpx.Problems, field, sessionID string) {
 	found.Name(field, sessionID, MaxSessionID)
 }

@@ -13,6 +13,6 @@
 //
 // Time that the service itself takes does not count against the client. Receive begins a body of
 // unknown length in the limiter for small bodies. As the body grows, Receive moves it to the next
-// limiter, so that a few large bodies do not take the slots of many small ones. Only slots of this
+// limiter. A few large bodies then do not take the slots of many small bodies. Only slots of this
 // process are counted. The policies are in file policy.go.
 package transfer

@@ -45,9 +45,8 @@ func SendLinked(c *gin.Context, file domain.File, caching string, content io.Rea
 	})
 }
 
-// send responds with a file. share sets the headers that determine who may cache and embed the
-// response. It supports conditional requests and single ranges. It never returns an error, because
-// it has responded with it.
+// send responds with a file, or with an error. It supports conditional requests and single ranges.
+// share sets the headers that determine who may cache and embed the response.
 func send(c *gin.Context, file domain.File, content io.ReadSeeker, from *Slot, permit httpx.SessionCheck, share func(http.Header)) {
 	header := c.Writer.Header()
 	before := header.Clone()

@@ -72,8 +72,8 @@ const (
 	smallPaceTime = time.Second
 )
 
-// Policy contains the limits of one kind of transfer at one ingress process. It is not changed, and
-// may be used by several limiters.
+// Policy contains the limits of one kind of transfer at one ingress process. It must not be
+// changed, because several limiters may use it.
 type Policy struct {
 	Bounds
 

@@ -22,16 +22,16 @@ import (
 // transfer.
 var ErrCut = errors.New("aborted to make room for another transfer")
 
-// Limiter enforces a Policy. Open contains the transfers that are in progress, the oldest first.
-// Its methods are safe for concurrent use. Mu protects Open.
+// Limiter enforces a Policy. The methods of a Limiter are safe for concurrent use. Open contains
+// the transfers that are in progress, the oldest first. Mu protects Open.
 type Limiter struct {
 	*Policy
 	Mu   sync.Mutex
 	Open []*Slot
 }
 
-// Owner identifies the sender or reader for which a transfer counts. Transfers with the same
-// organization, credential or client share limits.
+// Owner identifies the sender or reader against whose limits a transfer counts. Transfers with the
+// same organization, credential or client share limits.
 type Owner struct {
 	Organization, Credential string
 	Client                   string // the client's address, or the /64 prefix for IPv6
@@ -57,7 +57,7 @@ func (o *Owner) network() string {
 	return o.Client // the client is not an IP address but a name such as "local"
 }
 
-// OwnerFor returns the owner of a request's transfers: its caller. The caller is verified.
+// OwnerFor returns the owner of a request's transfers: its caller. The owner counts as verified.
 func OwnerFor(c *gin.Context) Owner {
 	who := httpx.Caller(c)
 	return Owner{Organization: who.OrganizationID, Credential: who.Credential, Client: who.Client}
@@ -221,7 +221,7 @@ func byOrganization(p *Slot) string { return p.Organization }
 // displaceStranger makes room for a new transfer if its credential or organization has reached a
 // limit. It aborts a slow transfer of the same credential or organization, but only if both senders
 // are unverified. Anyone who knows a hook's URL can take slots that count for the hook's
-// organization, so these slots are divided among the networks of the unverified senders.
+// organization. These slots are therefore divided among the networks of the unverified senders.
 func (d *Limiter) displaceStranger(who *Slot, group func(*Slot) string) bool {
 	return who.Unverified && d.makeRoom(who, d.paceAt(1), group, byNetwork)
 }
@@ -359,7 +359,7 @@ func (p *Slot) arrived() error {
 }
 
 // setDeadline sets the deadline for the rest of the request, during which the service does not wait
-// for the client. The limit of pace no longer applies.
+// for the client. The required pace no longer applies.
 func (p *Slot) setDeadline(d time.Duration) {
 	p.all.Mu.Lock()
 	defer p.all.Mu.Unlock()

@@ -102,8 +102,8 @@ func (r *Upload) advance() error {
 }
 
 // Complete records that the whole body was received. AnswerTime then remains for storing the body
-// and responding. It must be called before the service stores the body, so that the client does not
-// count as slow.
+// and responding. Complete must be called before the service stores the body, so that the client
+// does not count as slow.
 func (r *Upload) Complete() {
 	r.From.setDeadline(AnswerTime)
 	if r.From.all.UntilWhole {

@@ -11,8 +11,8 @@ import (
 	"parley/shared/store/budgetdb"
 )
 
-// getBudgets handles GET /api/budgets: the organization's budgets, or one of them with ?id=. Each
-// budget contains its usage in the current period. The list is sorted by id.
+// getBudgets handles GET /api/budgets: it returns the organization's budgets sorted by id, or with
+// ?id= one budget. Each budget contains its usage in the current period.
 func (h *Handler) getBudgets(c *gin.Context) error {
 	org := httpx.Caller(c).OrganizationID
 	budgetID, present, err := httpx.QueryID(c, id.Budget)
@@ -83,7 +83,7 @@ func checkLimit(p *httpx.Problems, limit int64) {
 
 // createBudget handles POST /api/budgets. Other ingress processes and workers apply the budget
 // within 5 seconds. The response is 201 with the budget, including the usage of runs before its
-// creation. It returns conflict if the same budget exists, or if the organization has
+// creation. The error is conflict if the same budget exists, or if the organization has
 // budgetdb.MaxBudgets budgets.
 func (h *Handler) createBudget(c *gin.Context) error {
 	body, err := httpx.Bind[budgetBody](c)
@@ -101,10 +101,10 @@ func (h *Handler) createBudget(c *gin.Context) error {
 	return httpx.JSON(c, http.StatusCreated, budget)
 }
 
-// budgetChange is the body of PUT /api/budgets. It may have all fields of a budget as read, but
-// only the limit can change. A client can therefore send back an object that it has read. Fields of
-// type ReadOnly must have their current values. Fields of type Volatile may have any values,
-// because they change without a request.
+// budgetChange is the body of PUT /api/budgets. It may have all fields of a budget that was read,
+// but only the limit can change. A client can therefore send back an object that it has read.
+// Fields of type ReadOnly must have their current values. Fields of type Volatile may have any
+// values, because they change without a request.
 type budgetChange struct {
 	Limit     httpx.Optional[int64]  `json:"limit"`
 	ID        httpx.ReadOnly         `json:"id"`
@@ -158,7 +158,7 @@ func (h *Handler) updateBudget(c *gin.Context) error {
 	return httpx.JSON(c, http.StatusOK, budget)
 }
 
-// deleteBudget handles DELETE /api/budgets?id=. It returns not_found if the organization has no
+// deleteBudget handles DELETE /api/budgets?id=. The error is not_found if the organization has no
 // such budget.
 func (h *Handler) deleteBudget(c *gin.Context) error {
 	budgetID, err := httpx.RequiredID(c, id.Budget)

@@ -37,12 +37,12 @@ type usageKey struct {
 	filter usagedb.UsageFilter
 }
 
-// cachedReport is a report in the cache. mu is locked while count computes the report. So other
-// requests for the same report wait, while requests for other reports proceed.
+// cachedReport is a report in the cache. mu is locked while count computes the report. Meanwhile,
+// other requests for the same report wait, and requests for other reports proceed.
 type cachedReport struct {
 	mu     sync.Mutex
 	report domain.UsageReport
-	// When the report expires; the zero value means that no report was computed yet.
+	// Time at which the report expires; zero: no report was computed yet.
 	until time.Time
 }
 
@@ -82,9 +82,9 @@ func (u *usageCache) get(
 	return report, err
 }
 
-// getUsage handles GET /api/usage: the organization's usage by interval. The query selects the
-// number of days and, optionally, an agent, a key, an automation and a grouping. A report may be
-// usageTTL old.
+// getUsage handles GET /api/usage: it returns the organization's usage by interval. The query
+// selects the number of days and, optionally, an agent, a key, an automation and a grouping. A
+// report may be up to usageTTL old.
 func (h *Handler) getUsage(c *gin.Context) error {
 	found := &httpx.Problems{}
 	filter := usagedb.UsageFilter{Days: defaultUsageDays}
@@ -113,8 +113,8 @@ func (h *Handler) getUsage(c *gin.Context) error {
 		return err
 	}
 
-	// The filter is checked, so the number of different keys per organization is limited by its
-	// agents, keys and automations.
+	// The filter has been checked, so it names only existing agents, keys and automations. This
+	// limits the number of cached reports of an organization.
 	key := usageKey{httpx.Caller(c).OrganizationID, filter}
 	report, err := h.counts.get(c.Request.Context(), key, time.Now, func(ctx context.Context, now time.Time) (domain.UsageReport, error) {
 		return h.UsageDB.Usage(ctx, key.org, filter, now)

@@ -85,8 +85,8 @@ type clientSecretView struct {
 
 // createClientSecret handles POST /v1/realtime/client_secrets: it creates a secret with which a web
 // page can open a voice connection. The caller must be a user or a key. The secret permits only
-// connections to one agent and one session. It is valid until its lifetime ends, or until the
-// credential of its creator becomes invalid.
+// connections to one agent and one session. The secret is valid until its lifetime ends, or until
+// the credential of its creator becomes invalid.
 func (h *Handler) createClientSecret(c *gin.Context) {
 	view, err := h.newClientSecret(c)
 	if err != nil {
@@ -96,8 +96,8 @@ func (h *Handler) createClientSecret(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, view)
 }
 
-// newClientSecret reads a request and creates its client secret. The settings of the body are
-// applied to a session now, so that a page does not get their errors later.
+// newClientSecret reads a request and creates its client secret. It checks the settings in the
+// body, so that a page with the secret gets no errors about them later.
 func (h *Handler) newClientSecret(c *gin.Context) (clientSecretView, error) {
 	body, call, err := h.readSecret(c)
 	if err != nil {
@@ -124,9 +124,9 @@ func (h *Handler) newClientSecret(c *gin.Context) (clientSecretView, error) {
 }
 
 // readSecret reads and checks a request for a client secret. It reports all problems together,
-// including those of the session's settings. Without a session id in the query, it creates one,
-// which belongs to the secret. call contains the model, the session and the agent's voice. The
-// agent must exist and have voice enabled.
+// including those of the session's settings. If the query has no session id, readSecret creates a
+// session id for the secret. call contains the model, the session and the agent's voice. The agent
+// must exist and have voice enabled.
 func (h *Handler) readSecret(c *gin.Context) (body clientSecretBody, call voiceCall, err error) {
 	body, found, err := httpx.CollectOpen[clientSecretBody](c, httpx.MaxBody)
 	if err != nil {
@@ -176,8 +176,8 @@ func modelInSession(err error) error {
 }
 
 // sessionView returns the session object that a connection with these settings receives as its
-// first message. It needs no connection: it opens a conversation in memory and reads its first
-// event. The error lists the problems of the settings.
+// first message. It needs no connection, because it opens a conversation in memory and reads the
+// first event. The error lists the problems of the settings.
 func sessionView(settings realtime.Settings) (json.RawMessage, error) {
 	conversation, err := realtime.New(settings, time.Now())
 	if err != nil {

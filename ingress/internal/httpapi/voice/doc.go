@@ -6,8 +6,9 @@
 //
 //	realtime ─► checks ─► voicegate.Gate.Serve ─► runs.Begin, for each turn ─► dispatch
 //
-// The type runs connects both. It turns each spoken turn into a chat run with the caller's current
-// permissions and rate limit, so a revoked credential ends the connection's use.
+// The type runs connects voicegate with dispatch. It turns each spoken turn into a chat run with
+// the caller's current permissions and rate limit, so a revoked credential ends the connection's
+// use.
 //
 // The package stores client secrets and playback positions through auth and sessiondb. It handles
 // no audio.

@@ -32,7 +32,7 @@ type runs struct {
 	call voiceCall
 	// Organization of the caller when the connection was opened.
 	org string
-	// principal of the caller when the connection was opened.
+	// Principal of the caller when the connection was opened.
 	principal string
 
 	mu      sync.Mutex
@@ -42,15 +42,15 @@ type runs struct {
 // turnCharge counts a turn against the caller's rate limit. Unlike httpx.Charge, it sets no
 // response headers. A turn has no HTTP response of its own.
 type turnCharge struct {
-	// limiter of the handler.
+	// Limiter of the handler.
 	limiter *httpx.Limiter
 	ctx     context.Context //nolint:containedctx // context of the turn
 	// Caller, as authenticated for the turn.
 	who domain.Caller
 }
 
-// Pay counts the turn. It returns rate_limited if the limit is reached. The context is that of the
-// turn, so a turn that is given up does not wait for the limit.
+// Pay counts the turn. It returns rate_limited if the limit is reached. Pay uses the context of the
+// turn, so it does not wait for the limit after the turn was given up.
 func (t turnCharge) Pay() error { return t.limiter.Count(t.ctx, t.who) }
 
 // Refund reverses Pay. It may come too late for another request that was rejected in between; see
@@ -61,8 +61,8 @@ func (t turnCharge) Refund() { t.limiter.Uncount(t.who) }
 func (t turnCharge) Returns() bool { return false }
 
 // Begin submits a turn as a chat run. It checks the caller's current permissions. It returns after
-// the run was accepted. The error is one of the API, in the form that the protocol expects for an
-// unknown model. ctx limits the acceptance and not the run.
+// the run was accepted. The error is an API error. An error about the agent has the form that the
+// protocol expects for an unknown model. ctx limits the acceptance and not the run.
 func (r *runs) Begin(ctx context.Context, turn realtime.Turn) (voicegate.Run, error) {
 	s, err := r.submission(ctx, turn)
 	if err != nil {
@@ -121,8 +121,8 @@ func (r *runs) submission(ctx context.Context, turn realtime.Turn) (*dispatch.Su
 // have a log to replay. It is the function with which Follow would reserve memory for a log.
 func noReplay(int) error { return errors.New("the run of a voice turn already exists") }
 
-// Cancel cancels a run of the connection. The run ends as cancelled, unless it has finished. A run
-// of another connection is not_found.
+// Cancel cancels a run of the connection. The run ends as cancelled, unless it has finished. The
+// error is not_found for a run of another connection.
 func (r *runs) Cancel(ctx context.Context, runID string) error {
 	org, principal, err := r.owner(runID)
 	if err == nil {
@@ -132,7 +132,7 @@ func (r *runs) Cancel(ctx context.Context, runID string) error {
 }
 
 // SavePlayback stores the part of a run's answer that was played. The history of later runs then
-// contains only the part that was played. Saving it again replaces the earlier value.
+// contains only the part that was played. A second call for the same run replaces the stored part.
 func (r *runs) SavePlayback(ctx context.Context, runID string, played domain.Playback) error {
 	org, _, err := r.owner(runID)
 	if err == nil {
@@ -141,9 +141,9 @@ func (r *runs) SavePlayback(ctx context.Context, runID string, played domain.Pla
 	return err
 }
 
-// owner returns the organization and the principal of a run. For a run that does not belong to this
-// connection, it returns not_found. The principal is that of the connection's beginning, under
-// which its runs were created.
+// owner returns the organization and the principal of a run. The error is not_found for a run that
+// does not belong to this connection. All runs of the connection belong to the principal of the
+// caller at the time when the connection was opened.
 func (r *runs) owner(runID string) (org, principal string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

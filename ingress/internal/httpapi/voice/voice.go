@@ -106,9 +106,9 @@ func (h *Handler) Routes() []httpx.Route {
 	}
 }
 
-// realtime handles GET /v1/realtime: a voice connection with an agent or template. All checks
-// happen before the upgrade, so that errors can be HTTP responses. It returns when the connection
-// has ended. Afterwards, its slots are free.
+// realtime handles GET /v1/realtime: it opens a voice connection with an agent or template. All
+// checks happen before the upgrade, so that errors can be HTTP responses. realtime returns when the
+// connection has ended and its slots are free.
 func (h *Handler) realtime(c *gin.Context) {
 	if err := checkNoBody(c); err != nil {
 		httpx.Fail(c, err)
@@ -205,10 +205,10 @@ func (h *Handler) callFor(c *gin.Context) (voiceCall, error) {
 	return call, h.checkOrigin(c, call.model)
 }
 
-// bind applies a client secret to a call, and creates a session id for a call without one. A caller
-// with a client secret cannot choose the session, because other sessions of the secret's creator
-// are private. The model is truncated; a truncated name never belongs to an agent. Requests for
-// another agent or session get permission_denied.
+// bind applies a client secret to a call. For a call without a secret and a session id, bind
+// creates a session id. A caller with a client secret cannot choose the session, because other
+// sessions of the secret's creator are private. The model is truncated; a truncated name never
+// belongs to an agent. Requests for another agent or session get permission_denied.
 func (k *voiceCall) bind(secret *auth.ClientSecret, modelGiven bool) error {
 	k.model = openaiapi.TruncateModel(k.model)
 	switch {
@@ -237,7 +237,7 @@ func checkProtocol(found *httpx.Problems, req *http.Request) {
 		}
 	}
 
-	// Browsers send the credential as a subprotocol, since they cannot set headers.
+	// Browsers send the credential as a subprotocol, because they cannot set headers.
 	offered, err := auth.Protocols(req)
 	if err != nil || len(offered) == 0 { // authentication has already rejected malformed headers
 		return
@@ -268,8 +268,8 @@ func (h *Handler) checkOrigin(c *gin.Context, model string) error {
 	return apierr.Wrap(apierr.PermissionDenied, cause, "this page's origin is not allowed: add it to the agent's widget")
 }
 
-// findVoice finds the agent or template of a call and checks that voice is enabled for it. k.model
-// must be set; findVoice sets k.tools. The errors are those of a model that does not exist,
+// findVoice finds the agent or template of a call and checks that voice is enabled. k.model must be
+// set; findVoice sets k.tools. Errors: not_found for a model that does not exist,
 // caller_not_allowed, and voice_not_enabled.
 func (h *Handler) findVoice(ctx context.Context, org string, k *voiceCall) error {
 	tools, err := h.toolsFor(ctx, org, k.model)
@@ -308,9 +308,9 @@ func (h *Handler) toolsFor(ctx context.Context, org, model string) (domain.Tools
 	return domain.Tools{}, openaiapi.ModelNotFound()
 }
 
-// checkNoBody rejects a request that has or announces a body. An upgrade request has none, and its
-// bytes could be mistaken for WebSocket frames. The connection is closed, because the body is not
-// read. RFC 6455 requires a GET request without a body.
+// checkNoBody rejects a request that has or announces a body. RFC 6455 requires a GET request
+// without a body. The bytes of a body could be mistaken for WebSocket frames. The connection is
+// closed, because the body is not read.
 func checkNoBody(c *gin.Context) error {
 	if c.Request.ContentLength == 0 && len(c.Request.TransferEncoding) == 0 {
 		return nil
@@ -320,8 +320,8 @@ func checkNoBody(c *gin.Context) error {
 }
 
 // checkUpgrade rejects requests that are not a WebSocket upgrade (RFC 6455). Without this check,
-// the library would reject them, but with errors in another format. A request without an upgrade
-// gets upgrade_required, and a malformed one gets a list of problems.
+// the library would reject them, but with errors in another format. The error is upgrade_required
+// for a request without an upgrade. For a malformed upgrade, it lists the problems.
 func checkUpgrade(req *http.Request) error {
 	// has reports whether a list in a header contains a token, ignoring case.
 	has := func(header, token string) bool {

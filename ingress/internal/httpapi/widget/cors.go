@@ -68,9 +68,9 @@ const (
 )
 
 // Share lets a page of a listed origin read the response of a widget route, including errors.
-// Without it, the page could not distinguish a rate limit from a network failure. It must be called
-// before the handler writes. r is the route of the request. The header Vary is set even if the
-// origin is not listed, so that caches keep the responses apart.
+// Without Share, the page could not distinguish a rate limit from a network failure. Share must be
+// called before the handler writes. r is the route of the request. The header Vary is set even if
+// the origin is not listed, so that caches keep the responses apart.
 func (h *Handler) Share(c *gin.Context, r httpx.Route) {
 	if r.Method != http.MethodPost || !isShared(r.Path) {
 		return
@@ -117,9 +117,9 @@ func (h *Handler) Embeds(ctx context.Context, agentID, origin string) bool {
 	return err == nil && widget != nil
 }
 
-// Preflight responds to a CORS preflight request if the page may send the request that it
-// announces. Any other request is left to the handler for unknown methods. It ends the handler
-// chain if it responds, with 204.
+// Preflight responds to a CORS preflight request if the page may send the announced request. The
+// status is then 204, and the handler chain ends. Any other request is left to the handler for
+// unknown methods.
 func (h *Handler) Preflight(c *gin.Context) {
 	req := c.Request
 	if req.Method != http.MethodOptions || !isShared(req.URL.Path) {

@@ -5,6 +5,6 @@
 //	     ─► POST /api/agents?action=chat with the token ─► package run
 //
 // This package issues the tokens, and lets pages of the listed origins read the responses of the
-// few routes that widgets need (CORS). It stores nothing: tokens and visitor names are encrypted by
-// package auth, and the agent's list of origins comes from a cache.
+// few routes that widgets need (CORS). It stores nothing. Package auth encrypts tokens and visitor
+// names, and the agent's list of origins comes from a cache.
 package widget

@@ -40,16 +40,17 @@ type Handler struct{ Deps }
 // New returns a Handler.
 func New(deps Deps) *Handler { return &Handler{deps} }
 
-// Routes returns the route of widget sessions. It needs no credential; the Origin header decides.
+// Routes returns the route of widget sessions. The route needs no credential; the Origin header
+// decides.
 func (h *Handler) Routes() []httpx.Route {
 	return []httpx.Route{{Method: "POST", Path: WidgetSessionsPath, Need: auth.NeedPage, Handle: h.widgetSession}}
 }
 
 // widgetSessionBody is the body of a request for a token. The visitor is the id that the browser
-// has stored, or an object that the site's server has signed. Without a visitor, the browser is a
-// new one.
+// has stored, or an object that the site's server has signed. Without the field visitor, the
+// browser is a new visitor.
 type widgetSessionBody struct {
-	// Text or object; decoded by Check.
+	// The agent, and the visitor as a text or an object. Check decodes the visitor.
 	AgentID string          `json:"agentId" required:"true"`
 	Visitor json.RawMessage `json:"visitor"`
 
@@ -66,8 +67,8 @@ type signedBody struct {
 	Signature string `json:"signature" required:"true"`
 }
 
-// Check checks the fields and decodes the visitor. Exactly one of b.name and b.signed is set
-// afterwards, or neither. An outdated text is no problem, since it leads to a new visitor.
+// Check checks the fields and decodes the visitor. Afterwards, at most one of b.name and b.signed
+// is set. An outdated text is no problem, because the result is a new visitor.
 func (b *widgetSessionBody) Check(p *httpx.Problems) {
 	const field = "visitor"
 	if len(b.Visitor) == 0 {
@@ -181,9 +182,9 @@ func (h *Handler) newWidgetSession(c *gin.Context) (widgetSessionView, error) {
 	}}, nil
 }
 
-// widgetFor returns the widget of an agent for the page that sends the request. The error does not
-// reveal why there is no widget. A page of another origin cannot even read the error. It also
-// returns the origin. The error is permission_denied.
+// widgetFor returns the widget of an agent for the page that sends the request, and the page's
+// origin. The error permission_denied does not reveal why there is no widget. A page of another
+// origin cannot even read the error.
 func (h *Handler) widgetFor(c *gin.Context, agentID string) (*agentdb.Widget, string, error) {
 	origin, ok := httpx.PageOrigin(c.Request)
 	var widget *agentdb.Widget
