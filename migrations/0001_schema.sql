@@ -224,7 +224,7 @@ CREATE TABLE agents (
   updated_at       timestamptz NOT NULL DEFAULT clock_timestamp(),
   deleted_at       timestamptz,
   fallback_models  text[] NOT NULL DEFAULT '{}',
-  widget_secret    text NOT NULL DEFAULT '' -- signs the widget's visitors; sealed; empty: none
+  widget_secret    text NOT NULL DEFAULT '' -- key with which a site signs the identities of its visitors; sealed; empty: none
 );
 CREATE INDEX agents_org ON agents (org_id, id) WHERE deleted_at IS NULL;
 -- A CORS preflight names an origin and no agent. Agents rarely change, so the index has no list of pending entries.
@@ -726,8 +726,8 @@ CREATE INDEX deliveries_log ON deliveries (hook_id, ref);
 CREATE INDEX deliveries_run ON deliveries (run_id) WHERE run_id IS NOT NULL;
 CREATE INDEX deliveries_sweep ON deliveries (sweep_after);
 
--- Runs that are coalescing deliveries: queued, and delayed until their release. The row exists for exactly that time.
--- key_hash is over what the deliveries have in common.
+-- Queued runs that coalesce deliveries and are delayed until their release. A row is deleted when its run is released.
+-- key_hash is the hash of the values that the deliveries have in common.
 CREATE TABLE collecting (
   hook_id     text COLLATE "C" NOT NULL,
   key_hash    bytea NOT NULL,

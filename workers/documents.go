@@ -106,7 +106,7 @@ type readers struct {
 	languages          []string // languages that tesseract recognizes
 }
 
-// systemDirs contains the folders in which programs are visible in sandboxes.
+// systemDirs contains the folders of the system whose programs a sandbox can run.
 var systemDirs = []string{"/usr/bin", "/usr/local/bin"}
 
 // askTime is the time limit for running a program to find out its version or its languages.

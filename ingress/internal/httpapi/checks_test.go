@@ -17,7 +17,7 @@ import (
 	"parley/shared/secrets"
 )
 
-// answerChecks responds to checks and to requests for the list of models like workers. All checks
+// answerChecks responds, as workers do, to checks and to requests for the list of models. All checks
 // succeed, and the list contains the offline models.
 func (a *runEnv) answerChecks() {
 	a.t.Helper()

@@ -14,7 +14,7 @@ let known: Known = { data: undefined, error: undefined };
 let loading: Promise<void> | null = null;
 let again: ReturnType<typeof setTimeout> | undefined;
 const changed = new EventTarget();
-const pace = 5000; // milliseconds between two loads; changes of any kind cause a load
+const pace = 5000; // minimum milliseconds between two loads; a change of any kind causes a load
 const hiddenPace = 60_000; // milliseconds between two loads while the page is hidden and gets no events
 
 /**

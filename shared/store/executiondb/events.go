@@ -52,8 +52,9 @@ func (s *Store) SaveEvents(ctx context.Context, c []Checkpoint) (SavedEvents, er
 	return out, nil
 }
 
-// saveEvents saves the chunks, at most about MaxBatchBytes, and adds the results to out. A chunk
-// that PostgreSQL rejects as bad data is added to Rejected and is not an error.
+// saveEvents saves the chunks and adds the results to out. The chunks have at most about
+// MaxBatchBytes in total. A chunk that PostgreSQL rejects as bad data is added to Rejected and is
+// not an error.
 func (s *Store) saveEvents(ctx context.Context, c []Checkpoint, out *SavedEvents) error {
 	err := saveChunks(ctx, s.db, c, out)
 	switch {

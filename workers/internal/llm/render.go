@@ -106,7 +106,7 @@ func RenderToolResult(r ToolResult) string {
 // is too high for English, and about right for scripts with three bytes per letter.
 func EstimateTokens(bytes int) int { return (bytes + 2) / 3 }
 
-// Size returns the number of bytes of a message that a model reads.
+// Size returns how many bytes of a message are sent to a model.
 func (m Message) Size() int {
 	n := len(m.Text) + len(m.Data) + len(m.Thinking)
 	for _, c := range m.ToolCalls {

@@ -28,7 +28,7 @@ type lockingEnv struct {
 	lost   string               // id of a run that another worker has taken over
 
 	tries int
-	alone []int // sizes of the batches in which results were saved
+	alone []int // sizes of the batches that contained only results
 	fails error
 }
 

@@ -163,7 +163,7 @@ type exchange struct {
 	took    time.Duration
 	// began is the usage when the program began.
 	began   sandbox.Usage
-	counted bool // true once the field began contains a measured usage
+	counted bool // whether the field began has been measured
 	// memory is the maximum memory usage in bytes that was observed.
 	memory atomic.Int64
 

@@ -1,4 +1,5 @@
-"""Runs the program, in the child: as __main__, with its own lines in tracebacks and the value of its last expression."""
+"""Runs the program in the child process, as __main__. Tracebacks show the program's lines. The value of its last
+expression is printed."""
 
 import builtins
 import faulthandler
