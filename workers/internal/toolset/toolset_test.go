@@ -307,7 +307,7 @@ func TestKnowledge(t *testing.T) {
 	if err != nil || said(result, err) != `"ok"` || b.claims[0].Kind != contract.ToolKnowledge || b.within[0] != 30*time.Second || len(b.prepare) != 0 {
 		t.Errorf("%v; %+v within %v, prepared %v", err, b.claims, b.within, b.prepare)
 	}
-	for _, arguments := range []string{`{}`, `{"query":""}`, `{"query":"q","limit":11}`, `{"query":"q","documentIds":["doc_b"]}`} {
+	for _, arguments := range []string{`{"limit":0}`, `{"query":""}`, `{"query":"q","limit":11}`, `{"query":"q","documentIds":["doc_b"]}`} {
 		_, err := found.Call(t.Context(), tool.Call{ID: "call_2", Arguments: json.RawMessage(arguments)})
 		if got := said(tool.Result{}, err); !strings.HasPrefix(got, "tells: The arguments do not fit the tool") || len(b.asked) != 1 {
 			t.Errorf("%s: %s", arguments, got)
