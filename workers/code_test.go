@@ -45,7 +45,7 @@ func TestFilesBeyondTheSettingAreNotKept(t *testing.T) {
 	if _, err := exec.LookPath("bwrap"); err != nil {
 		t.Skip("NOT TESTED: files of programs: there is no bwrap on this machine (install the package bubblewrap)")
 	}
-	for maximum, want := range map[int64]string{100: "No file was kept", 10_000: "`a.csv` (text/csv, 1000 bytes)"} {
+	for maximum, want := range map[int64]string{100: "No file was kept", 10_000: "It left the file `a.csv`"} {
 		on := envConfig{dsn: testkit.Postgres(t), secretsKey: secretsKey, log: zerolog.NewTestWriter(t), files: maximum}
 		r := newTestEnvOn(t, on, 4, config.Workers{Sandbox: config.Sandbox{SandboxKind: config.SandboxBubblewrap}}, workers.Roles...)
 		run := r.result(r.start(r.agentWith("offline", withCode()), "s", runsCode))

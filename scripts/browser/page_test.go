@@ -145,6 +145,15 @@ func (p *page) visit(path string) {
 
 func (p *page) visitURL(address string) {
 	p.t.Helper()
+	// The page of a dialog that was just closed still moves in the history, which would stop the visit.
+	for deadline := time.Now().Add(3 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		var moves bool
+		err := p.try(&moves, `() => (history.state?.panels ?? 0) > document.querySelectorAll("dialog[open]").length`)
+		if err != nil || !moves {
+			break
+		}
+	}
+
 	_, err := chromedp.Run(p.ctx, chromedp.NavigateResponse(address))
 	p.must(err, "visiting "+address)
 }

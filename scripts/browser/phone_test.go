@@ -17,12 +17,13 @@ func (p *page) visible(words string) {
 	p.until(fmt.Sprintf("%q is visible", words), func() error {
 		var at string
 		err := p.try(&at, `(words) => {
-			const found = [...document.querySelectorAll("body *")].findLast((e) => e.textContent.trim() === words && e.getClientRects().length > 0);
+			const shown = [...document.querySelectorAll("dialog[open]")].at(-1) ?? document.body;
+			const found = [...shown.querySelectorAll("*")].findLast((e) => e.textContent.trim() === words && e.getClientRects().length > 0);
 			if (!found) return "no element has this text";
 			const { left, top, bottom, width } = found.getBoundingClientRect();
 			for (const y of [top + 1, bottom - 1]) {
-				const shown = document.elementFromPoint(left + Math.min(width, 8) / 2, y);
-				if (!found.contains(shown)) return `+"`${Math.round(y)} px from the top of the window is ${shown?.className ?? \"nothing\"}`"+`;
+				const there = document.elementFromPoint(left + Math.min(width, 8) / 2, y);
+				if (!found.contains(there)) return `+"`${Math.round(y)} px from the top of the window is ${there?.className ?? \"nothing\"}`"+`;
 			}
 			return "";
 		}`, words)

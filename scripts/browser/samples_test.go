@@ -113,7 +113,7 @@ func TestSamplesBesideOwnDocuments(t *testing.T) {
 	p.is("button", "How long is the guarantee?")
 	p.isNot("region", "Sample documents")
 	p.fill("Message", "How deep is the harbour?")
-	p.click("button", "Send")
+	p.click("button", "Send message")
 	p.is("link", "Run details")
 	p.isNot("region", "Sample documents")
 	p.click("button", "New session")
