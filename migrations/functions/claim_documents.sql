@@ -1,5 +1,5 @@
--- Claims up to `most` documents for a lease and returns them. It skips documents during whose
--- processing `deadly` workers have died, documents of an organization in `passed`, and documents
+-- Claims up to `most` documents for a lease and returns them. It skips documents of
+-- which at least `deadly` workers have died, documents of an organization in `passed`, and documents
 -- heavier than `heaviest`.
 --
 -- Documents of the organization with the smallest debt come first: `owing` contains the

@@ -51,8 +51,8 @@ func TestAgentSettings(t *testing.T) {
 	}
 }
 
-// TestSettingsIndex uses the list of sections beside an agent's settings. It marks the chosen section,
-// and does not move from under the pointer.
+// TestSettingsIndex uses the list of sections beside an agent's settings. The list marks the chosen
+// section, and does not move while the pointer is over it.
 func TestSettingsIndex(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)

@@ -8,7 +8,7 @@ import "strings"
 // Values of accessRow.who: the callers who may use a route.
 const (
 	forAnyone  = "anyone"  // credentials are ignored, as at login and sign-up; demo visitors are rejected
-	forLink    = "link"    // any holder of a link's token; another credential must be valid, but the cookie of an ended session is ignored
+	forLink    = "link"    // any holder of a link's token; any other credential in the request must be valid, except the cookie of an ended session
 	forPublic  = "public"  // everyone; every credential gets 200 unless it is malformed
 	forDemo    = "demo"    // callers with a credential, and demo visitors
 	forCaller  = "caller"  // people and keys

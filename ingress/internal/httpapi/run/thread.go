@@ -125,8 +125,8 @@ func (t *thread) from(start int) (message string, earlier []domain.Exchange, fil
 	return join(question), earlier, files[max(len(files)-domain.MaxAttachments, 0):]
 }
 
-// lastAnswer returns the index of the last message of the assistant, or -1. It includes results of
-// tools; see readThread.
+// lastAnswer returns the index of the last message of the assistant, or -1. Results of
+// tools count as messages of the assistant; see readThread.
 func (t *thread) lastAnswer() int {
 	for i, m := range slices.Backward(t.said) {
 		if m.role == "assistant" {

@@ -141,7 +141,7 @@ class Templates(Group):
 
 
 class Chat(Group):
-    """Messages to agents and templates. Call it for a run, or `stream` for the run's events."""
+    """Messages to agents and templates. Call the object to get the run, or `stream` to get its events."""
 
     def __call__(
         self,

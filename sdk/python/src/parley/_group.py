@@ -27,7 +27,7 @@ class Group:
         return Page(body, lambda cursor: self._page(kind, path, {**query, "cursor": cursor}))
 
     def _about(self, kind: type[_T], method: str, path: str, about: str, query: Mapping[str, Any] | None = None) -> _T:
-        """Send a request without a body about the object with an id."""
+        """Send a request for the object with the given id, without a body."""
         return self._http.call(kind, Request(method, path, {**(query or {}), "id": require_id(about)}, repeatable=method != "POST"))
 
 

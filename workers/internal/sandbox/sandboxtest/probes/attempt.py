@@ -69,7 +69,7 @@ def reach(pids):
 
 
 def child(do):
-    """A child that waits to be attacked, and is ended by its reader's death."""
+    """Start a child process to attack. It waits, and ends when the process that reads its output has died."""
     ours, theirs = os.pipe()
     pid = os.fork()
     if pid == 0:
