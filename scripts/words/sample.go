@@ -23,7 +23,8 @@ func printSample(out io.Writer, root string, texts []text, seed uint64) {
 		{"comment blocks", 30, func(t text) bool { return t.kind == comment && words(t) >= 8 }},
 		{"documents", 10, func(t text) bool { return strings.HasSuffix(t.file, ".md") && words(t) >= 100 }},
 		{"interface strings and messages", 40, func(t text) bool {
-			return (t.kind == ui || t.kind == message) && words(t) >= 4 && !code.MatchString(t.content)
+			inTests := strings.Contains(t.file, "/probes/") // programs that only tests run in sandboxes
+			return (t.kind == ui || t.kind == message) && !inTests && words(t) >= 4 && !code.MatchString(t.content)
 		}},
 	} {
 		candidates := slices.DeleteFunc(slices.Clone(texts), func(t text) bool { return !group.fits(t) })
