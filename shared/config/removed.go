@@ -15,7 +15,7 @@ var removed = []RemovedSetting{
 	{"MEMBERSHIPS_PER_USER", "a user may belong to 100 organizations, or five times ORGANIZATIONS_PER_USER if that is more (0: no limit)"},
 	{"ORG_BACKLOG_MAX", "an organization may queue a quarter of BACKLOG_MAX"},
 	{"ORG_DISPATCH_WINDOW", "an organization may use all free slots"},
-	{"SANDBOX_FILES", "the files of a call may have 64 MiB"},
+	{"SANDBOX_FILES", "the files of a call may have 64 MiB in total"},
 	{"SANDBOX_OUTPUT", "the output of a call may have 1 MiB"},
 	{"SANDBOX_PROCESSES", "a call may have 64 processes and threads"},
 	{"SANDBOX_WARM", "a worker keeps as many sandboxes ready as SANDBOX_CONCURRENCY, at most 8"},

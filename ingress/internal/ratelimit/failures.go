@@ -83,8 +83,8 @@ func (f *Failures) Undo(name string) {
 	f.counts[name] = c
 }
 
-// shrink drops expired counts. If too many counts remain, it also drops a tenth of them. The caller
-// must hold f.mu. The dropped counts are random.
+// shrink drops expired counts. If too many counts remain, it also drops a tenth of them,
+// chosen at random. The caller must hold f.mu.
 func (f *Failures) shrink(now time.Time) {
 	for name, c := range f.counts {
 		if !now.Before(c.until) {

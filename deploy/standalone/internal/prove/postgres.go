@@ -15,8 +15,8 @@ import (
 const (
 	databaseName = "parley"
 	// connsPerProcess is the number of connections that the server allows for each process of the
-	// service. It is more than one process opens, because the connections of a killed process stay
-	// open for a moment while its successor connects.
+	// service. A process opens fewer. The others are spare, because the connections of a killed
+	// process stay open for a moment while its successor connects.
 	connsPerProcess = 50
 )
 

@@ -68,7 +68,7 @@ type signedBody struct {
 }
 
 // Check checks the fields and decodes the visitor. Afterwards, at most one of b.name and b.signed
-// is set. An outdated text is no problem, because the result is a new visitor.
+// is set. A text that is no valid name of a visitor is no error: it results in a new visitor.
 func (b *widgetSessionBody) Check(p *httpx.Problems) {
 	const field = "visitor"
 	if len(b.Visitor) == 0 {

@@ -82,7 +82,7 @@ class Automations(Group):
         return self._about(Automation, "GET", "/api/automations", automation_id)
 
     def list(self, *, limit: int | None = None, cursor: str | None = None) -> Page[Automation]:
-        """List automations by name."""
+        """List automations in the order of their names."""
         return self._page(Automation, "/api/automations", {"limit": limit, "cursor": cursor})
 
 

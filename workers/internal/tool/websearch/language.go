@@ -40,8 +40,8 @@ var scripts = []struct {
 	{[]*unicode.RangeTable{unicode.Georgian}, "ka"},
 }
 
-// others lists, by the usual language of a script, letters that identify another language with the
-// same script.
+// others maps the language that a script usually indicates to the letters that indicate another
+// language with the same script.
 var others = map[string][]struct{ letters, language string }{
 	"ar": {{"پچژگ", "fa"}},
 	"ru": {{"іїєґ", "uk"}},
