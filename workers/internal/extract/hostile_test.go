@@ -34,7 +34,7 @@ func TestAReaderThatWasTakenOverIsBelievedNothing(t *testing.T) {
 		"endless blocks":       {want: document.TooLarge, limits: small},
 		"endless small blocks": {want: document.TooLarge, limits: small},
 		"takes memory":         {want: document.LimitReached, limits: Limits{Memory: 128 << 20}, message: "memory"},
-		"takes time":           {want: document.LimitReached, limits: Limits{CPU: time.Second, Wall: 20 * time.Second}, message: "CPU time"},
+		"takes time":           {want: document.LimitReached, limits: Limits{CPU: time.Second, Wall: 2 * time.Minute}, message: "CPU time"},
 		"takes room":           {want: document.LimitReached, limits: Limits{Files: 32 << 20}, message: "space for files"},
 	} {
 		t.Run(name, func(t *testing.T) {
