@@ -9,7 +9,7 @@ import "strings"
 const (
 	forAnyone  = "anyone"  // credentials are ignored, as at login and sign-up; demo visitors are rejected
 	forLink    = "link"    // any holder of a link's token; any other credential in the request must be valid, except the cookie of an ended session
-	forPublic  = "public"  // everyone; every credential gets 200 unless it is malformed
+	forPublic  = "public"  // everyone; a request with any credential succeeds unless the credential is malformed
 	forDemo    = "demo"    // callers with a credential, and demo visitors
 	forCaller  = "caller"  // people and keys
 	forVisitor = "visitor" // people, keys and visitors of widgets
@@ -30,8 +30,9 @@ func (r *accessRow) inPath() bool { return strings.Contains(r.path, "/:id") }
 // attaches reports whether the row's id identifies an upload that the body attaches.
 func (r *accessRow) attaches() bool { return strings.Contains(r.body, `"$up"`) }
 
-// needsID reports whether the row cannot be tested with an empty id. In a path, an empty id would be
-// a different path. In an attachment, it is rejected before the caller's access is checked.
+// needsID reports whether the row cannot be tested with an empty id. An empty id in a path would
+// result in a different path. An empty id in an attachment is rejected before the caller's access
+// is checked.
 func (r *accessRow) needsID() bool { return r.inPath() || r.attaches() }
 
 // at returns the target of the row's request: its path and the given query. If the path of the row
@@ -47,9 +48,10 @@ func (r *accessRow) at(query string) string {
 	return r.path + "?" + query
 }
 
-// accessRow is a request that succeeds. Its target and body may contain placeholders. Some of them,
-// such as $ag, $run and $key, stand for ids. Tests replace them with ids that the caller may use,
-// and with others. The other placeholders are:
+// accessRow describes a request that succeeds if the caller may use the route. The target and the
+// body of the request may contain placeholders. Some placeholders, such as $ag, $run and $key,
+// stand for ids. Tests replace them with ids that the caller may use, and with other ids. The
+// remaining placeholders are:
 //
 //   - $word: a text that only the organization's data contains,
 //   - $okey: the id of the organization's API key,
@@ -62,7 +64,7 @@ type accessRow struct {
 	who          string
 	role         string // the minimum role of a member; an organization's key acts as an admin
 	status       int    // the status of a successful response
-	late         bool   // the role is checked after the id was looked up, so ids of other organizations get 404 whatever the role
+	late         bool   // the role is checked after the id was looked up, so an id of another organization results in 404 for every role
 }
 
 // newAgentBody is an agent without a template.

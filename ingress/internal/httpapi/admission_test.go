@@ -338,7 +338,7 @@ func TestReadiness(t *testing.T) {
 	if a := w.do("GET", "/readyz", ""); a.status != 200 || string(a.body) != `{"status":"ready","checks":{"postgres":"ok"}}` {
 		t.Errorf("readyz %d %s", a.status, a.body)
 	}
-	w.api.checks = cachedChecks{} // the next request runs the checks again
+	w.api.checks = cachedChecks{} // the checks are repeated at the next request
 	w.api.Checks["nats"] = func(context.Context) error { return errors.New("secret host is down") }
 	if a := w.do("GET", "/readyz", ""); a.status != 503 || a.text(t, "checks.nats") != "failing" || strings.Contains(string(a.body), "secret") {
 		t.Errorf("readyz with a failing check %d %s", a.status, a.body)

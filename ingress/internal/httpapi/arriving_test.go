@@ -199,8 +199,8 @@ func TestUploadsOccupyNoDatabaseConnection(t *testing.T) {
 	}
 }
 
-// pausingBody is a body that calls pause repeatedly while it is read. The field every is the number
-// of bytes between two calls.
+// pausingBody is a body that calls the function pause repeatedly while the body is read. The field
+// every is the number of bytes between two calls.
 type pausingBody struct {
 	from        io.Reader
 	every, read int

@@ -134,8 +134,8 @@ func TestUploadsInForms(t *testing.T) {
 	a.from("POST", "/api/files", body[:len(body)-20], h.key, contentType).want(t, "truncated", 400, "invalid_request")
 }
 
-// A run shows its attachments, and callers who may read the run can open them. A retry with the
-// same key is the same request.
+// A run shows its attachments. Callers who may read the run can open the attachments. A repeated
+// request with the same idempotency key and the same attachments gets the same run.
 func TestAttachmentsOfChats(t *testing.T) {
 	t.Parallel()
 	a, h, _ := fileEnv(t)

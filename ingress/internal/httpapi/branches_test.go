@@ -133,8 +133,8 @@ func TestResponsesBranch(t *testing.T) {
 	}
 }
 
-// Branches of a response run at the same time. Cancelling the request of one branch does not cancel
-// the other branches.
+// Runs in different branches of a response can be in progress at the same time. Cancelling the
+// request of one branch does not cancel the other branches.
 func TestResponsesDoNotWaitForOtherBranches(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

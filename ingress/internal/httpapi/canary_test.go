@@ -26,8 +26,8 @@ import (
 const (
 	attackRequests = 10_000
 	attackers      = 4 // number of concurrent requests
-	// seedSetting is the environment variable with the seed with which an attack is repeated, as in
-	// PARLEY_TEST_SEED=… go test -run Canary.
+	// seedSetting is the name of an environment variable. Its value is the seed of an attack that
+	// is to be repeated, as in PARLEY_TEST_SEED=… go test -run Canary.
 	seedSetting = "PARLEY_TEST_SEED"
 )
 
@@ -53,7 +53,8 @@ func (f *filledOrg) pick(r *mathrand.Rand, kind string) string {
 	return id.New("x")
 }
 
-// fill creates a filledOrg all of whose texts contain word, which occurs in no other organization.
+// fill creates a filledOrg. All of its texts contain the argument word, which occurs in no other
+// organization.
 func (a *runEnv) fill(word string) *filledOrg {
 	a.t.Helper()
 	h := a.newTestOrg(word)
@@ -96,8 +97,8 @@ func (a *runEnv) fill(word string) *filledOrg {
 	return f
 }
 
-// attack sends random requests for resources of one organization, with credentials of another. The
-// field on is the attacked organization, and by is the other one.
+// attack sends random requests for resources of one organization, with credentials of another
+// organization. The field on is the attacked organization. The field by is the other organization.
 type attack struct {
 	*runEnv
 	by, on  *filledOrg
@@ -258,7 +259,8 @@ func (at *attack) sendAndCancel(method, target, body string, headers []string) a
 	return got
 }
 
-// run concurrently sends the requests whose numbers are at least from and less than to.
+// run sends the requests with the numbers from, from+1, …, to-1. Several of these requests are in
+// progress at the same time.
 func (at *attack) run(seed, from, to uint64) {
 	numbers := make(chan uint64)
 	var wg sync.WaitGroup
@@ -366,7 +368,7 @@ func crossTenant(t *testing.T, a *runEnv, requests uint64) {
 	}
 }
 
-// around returns the line of the text that contains word.
+// around returns the line of the text that contains the argument word.
 func around(text, word string) string {
 	at := strings.Index(text, word)
 	start := strings.LastIndexByte(text[:at], '\n') + 1

@@ -158,8 +158,8 @@ func TestChecksAreLimited(t *testing.T) {
 	a.from("POST", "/api/agents?id="+a.newAgent(away)+"&action=check", "", away.key).want(t, "another organization", 200, "")
 }
 
-// A check is rejected if a budget is used up or has no room for its calls. A check counts against
-// the budgets of the caller's key. Budgets that limit the number of runs do not apply.
+// A check is rejected if a budget is used up or cannot cover the calls of the check. A check counts
+// against the budgets of the caller's key. Budgets that limit the number of runs do not apply.
 func TestBudgetsRefuseChecks(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -20,8 +20,8 @@ func (a *runEnv) storedInput(runID string) (in domain.Input) {
 
 const chatTools = `"tools":[{"name":"weather","description":"Looks out.","inputSchema":{"type":"object","properties":{"city":{"type":"string"}}}},{"name":"clock"}]`
 
-// Requests of chats and automations may contain tools. The run waits until the client has sent all
-// results at once.
+// Requests for chats and automations may contain tools. The run waits until the client sends all
+// results in one request.
 func TestToolsOfTheClient(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -219,7 +219,7 @@ func TestFunctionsOfACompletion(t *testing.T) {
 		a.from("POST", "/v1/chat/completions", `{"model":"`+agentID+`","messages":[`+tt.messages+`]}`, h.key).want(t, name, 400, "invalid_request "+tt.param)
 	}
 
-	// Other callers and other agents cannot refer to the finished run.
+	// A request of another caller or to another agent cannot refer to the finished run.
 	body := `{"model":"%","messages":[{"role":"user","content":"Weather?"},` + call + `,` + result(callID) + `]}`
 	for name, got := range map[string]answer{
 		"another caller": a.ok("POST", "/v1/chat/completions", strings.ReplaceAll(body, "%", agentID), h.member.auth, h.header),

@@ -59,7 +59,8 @@ func TestEveryOperationIsLimited(t *testing.T) {
 }
 
 // TestEveryOperationWithoutDatabase sends a sample of every operation while the database is
-// unreachable. The error is unavailable, because the callers' identities are cached.
+// unreachable. The callers are still identified, because their identities are cached. The error is
+// unavailable.
 func TestEveryOperationWithoutDatabase(t *testing.T) {
 	t.Parallel()
 	w := newRunEnvFor(t, newTestEnv(t, manyRequests))

@@ -21,8 +21,8 @@ type credential struct {
 	role    domain.Role
 
 	demo      bool // the request has the demo header
-	elsewhere bool // whether the request names no organization or one to which the caller does not belong; public routes ignore this
-	ambient   bool // whether there is only a cookie or no credential; pages of other origins must not send such a write
+	elsewhere bool // whether the request names no organization or an organization of others; public routes ignore this
+	ambient   bool // whether there is only a cookie or no credential; a write with it must not come from a page of another origin
 	page      string
 }
 
@@ -177,7 +177,7 @@ func otherThan(c byte) string {
 	return "0"
 }
 
-// malformed returns headers that parsers may interpret differently from each other.
+// malformed returns headers that different parsers may interpret differently.
 func (s *orgPair) malformed() []credential {
 	h := s.home
 	key := h.key[len("X-Api-Key: "):]

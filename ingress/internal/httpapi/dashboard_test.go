@@ -33,7 +33,7 @@ func TestDashboardPages(t *testing.T) {
 			to += "?next=" + url.QueryEscape(path)
 		}
 		if strings.HasSuffix(path, "/") {
-			to = "/login" // the page is not part of the dashboard, so there is no parameter next
+			to = "/login" // this path is no page of the dashboard, so the redirect has no parameter next
 		}
 		if a = w.do("GET", path, ""); a.status != http.StatusSeeOther || a.header.Get("Location") != to {
 			t.Errorf("%s without a session: %d to %q", path, a.status, a.header.Get("Location"))

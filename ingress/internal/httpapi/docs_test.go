@@ -98,7 +98,8 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// TestFavicon checks that the icon is an image that loads nothing, and that browsers revalidate it.
+// TestFavicon checks that the icon is an image that loads no other resource, and that browsers
+// revalidate the icon.
 func TestFavicon(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -179,7 +180,8 @@ func TestMissingPages(t *testing.T) {
 	w.do("POST", "/nope", "", page).want(t, "POST", 404, "not_found")
 }
 
-// Probes may have query parameters: some load balancers add one, so that no cache responds.
+// Probes may have query parameters: some load balancers add a parameter to prevent a cache from
+// responding.
 func TestProbesIgnoreTheQuery(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)

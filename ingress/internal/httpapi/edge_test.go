@@ -55,8 +55,9 @@ func edgeRows(t *testing.T) []edgeRow {
 	return rows
 }
 
-// send sends the row's request. thing replaces the placeholder of the row's id, and more contains
-// additional query parameters. If body is not empty, it replaces the row's body.
+// send sends the row's request. The argument thing replaces the placeholder of the row's id. The
+// argument more contains additional query parameters. If the argument body is not empty, it
+// replaces the row's body.
 func (r *edgeRow) send(thing, more, body string, with ...string) answer {
 	fill := func(s string) string {
 		s = strings.NewReplacer("$word", "home", "$okey", r.home.keyID, "$fresh", r.fresh(), "$email", r.caller.who.email).Replace(s)

@@ -25,8 +25,9 @@ func vector(text string) []byte {
 	return binary.LittleEndian.AppendUint32(numbers, math.Float32bits(0.1))
 }
 
-// embedsLengths returns the reply of a worker to a request. The reply contains the vectors of the
-// first texts, up to the given number. The vectors are those of vector.
+// embedsLengths returns the reply of a worker to a request. For each of the first texts, the reply
+// contains the result of the function vector. The argument most is the maximum number of these
+// texts.
 func embedsLengths(body []byte, most int) []byte {
 	var asked contract.EmbedRequest
 	err := json.Unmarshal(body, &asked)
@@ -55,9 +56,9 @@ func (a *runEnv) answerEmbeddings() {
 	})
 }
 
-// embedCalls is a WorkerCaller that records the calls. Each call returns reply and err if one of
-// them is set. Otherwise it returns the vectors of the first texts, at most the number in the field
-// most.
+// embedCalls is a WorkerCaller that records the calls. If the field reply or the field err is set,
+// each call returns both. Otherwise a call returns vectors of the first texts. The field most is
+// the maximum number of these texts.
 type embedCalls struct {
 	reply string
 	err   error

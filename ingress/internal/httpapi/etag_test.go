@@ -47,8 +47,8 @@ func TestAgentsHaveVersions(t *testing.T) {
 	}
 }
 
-// A check changes an agent's entity tag, so that clients that poll the agent notice the check. It
-// does not change the version, so a tag from before the check still permits changes.
+// A check changes an agent's entity tag, so that clients that poll the agent notice the check. The
+// check does not change the agent's version, so a tag from before the check still permits changes.
 func TestChecksChangeTheEntityTag(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -31,7 +31,7 @@ func (a *runEnv) make(runID string, made ...blobdb.NewFile) []domain.File {
 }
 
 // file creates a file in a run and returns the file's id. The name and the content of the file
-// contain word.
+// contain the argument word.
 func (a *runEnv) file(runID, word string) string {
 	return a.make(runID, blobdb.NewFile{Name: word + "/" + word + ".csv", MIMEType: "text/csv", Content: []byte(word + "\n" + a.fresh())})[0].ID
 }

@@ -23,8 +23,8 @@ import (
 	"parley/shared/id"
 )
 
-// fuzzEnv is an environment for fuzz targets. A fuzz target must send requests with try. The other
-// methods would report failures for the whole fuzz target and not for the current input.
+// fuzzEnv is an environment for fuzz targets. A fuzz target must send requests with the method try.
+// The other methods would report a failure of the whole fuzz target and not of the current input.
 type fuzzEnv struct {
 	*runEnv
 	testOrg *testOrg
@@ -56,7 +56,7 @@ func (z *fuzzEnv) filler() *strings.Replacer {
 		"$org", z.testOrg.org, "$usr", z.testOrg.member.id, "$word", "w")
 }
 
-// try sends a request. It fails the test if no input may cause such a response, for example an
+// try sends a request. It fails the test if the response is one that no input may cause, such as an
 // internal error.
 func (z *fuzzEnv) try(t *testing.T, req *http.Request) answer {
 	t.Helper()

@@ -19,8 +19,8 @@ import (
 
 const hookSecret = "a secret of the tests"
 
-// hookBody returns the body for creating a hook with the secret hookSecret. more contains
-// additional fields, such as `"enabled":false`.
+// hookBody returns the body for creating a hook with the secret hookSecret. The argument more
+// contains additional fields, such as `"enabled":false`.
 func hookBody(agentID, source string, more ...string) string {
 	secret := hookSecret
 	if source == "standard" {

@@ -46,8 +46,8 @@ type brokenReader struct{}
 
 func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// junkBody is a body of arbitrary bytes. It adds the number of bytes that the service reads to
-// held, and records the highest value of held in atMost.
+// junkBody is a body of arbitrary bytes. Read adds the number of bytes that it returns to the field
+// held. The field atMost is the highest value that held has had.
 type junkBody struct {
 	left, read   int
 	held, atMost *atomic.Int64

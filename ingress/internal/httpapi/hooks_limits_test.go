@@ -94,7 +94,7 @@ func TestABudgetIsUsedUpDuringADelivery(t *testing.T) {
 	}
 }
 
-// callbackBody is a body that calls a function before its first byte.
+// callbackBody is a body that calls the function do at the beginning of the first read.
 type callbackBody struct {
 	io.Reader
 
@@ -109,8 +109,8 @@ func (m *callbackBody) Read(p []byte) (int, error) {
 	return m.Reader.Read(p)
 }
 
-// deliverDuring sends a delivery as GitHub does, and calls do while the body arrives. It returns
-// the status of the response.
+// deliverDuring sends a delivery as GitHub does, and calls the function do while the body arrives.
+// It returns the status of the response.
 func (a *runEnv) deliverDuring(hookID, body string, do func(room int)) int {
 	req := a.delivery(hookID, "github", a.fresh(), "push", body)
 	req.Body, req.ContentLength = io.NopCloser(&callbackBody{strings.NewReader(body), do}), int64(len(body))

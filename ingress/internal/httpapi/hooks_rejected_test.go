@@ -9,8 +9,8 @@ import (
 	"parley/shared/store/hookdb"
 )
 
-// deliverFrom sends a delivery from a client address. If wrong is true, it is signed with another
-// secret.
+// deliverFrom sends a delivery from a client address. If the argument wrong is true, the delivery
+// is signed with a wrong secret.
 func (a *runEnv) deliverFrom(hookID, address, deliveryID string, wrong bool) answer {
 	a.t.Helper()
 	req := a.delivery(hookID, "hmac", deliveryID, "", `{"b":1}`)

@@ -6,16 +6,16 @@ import (
 	"parley/shared/domain"
 )
 
-// triggered sends a run-automation request with an idempotency key and returns the run's id. With
-// another message, it is a different request.
+// triggered sends a run-automation request with an idempotency key and returns the run's id. The
+// argument message is the content of the request.
 func (a *runEnv) triggered(agentID, key, message string, headers ...string) string {
 	a.t.Helper()
 	return a.ok("POST", "/api/internal/run-automation",
 		`{"target":"`+agentID+`","input":{"message":"`+message+`"},"idempotencyKey":"`+key+`"}`, append(headers, "Prefer: respond-async")...).text(a.t, "id")
 }
 
-// The API keys of an organization use the same idempotency keys for automations, and so do the API
-// keys of a user: a request with another API key gets the existing run.
+// All API keys of an organization share their idempotency keys for automations, and so do all API
+// keys of a user. A repeated request with another of these API keys gets the existing run.
 func TestIdempotencyKeysBelongToTheCaller(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

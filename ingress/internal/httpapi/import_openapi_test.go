@@ -15,7 +15,7 @@ import (
 	"parley/shared/secrets"
 )
 
-// petsJSON is a document with three operations. The last one cannot be imported.
+// petsJSON is a document with three operations. The last operation cannot be imported.
 const petsJSON = `{"openapi":"3.0.3","info":{"title":"Pets","version":"1"},"servers":[{"url":"https://pets.example.com/v1"}],"paths":{
 	"/pets/{petId}":{"get":{"operationId":"getPet","summary":"Reads a pet","parameters":[{"name":"petId","in":"path","required":true,"schema":{"type":"string"}}],
 		"responses":{"200":{"description":"The pet"}}}},
@@ -44,7 +44,8 @@ func (w *testEnv) importInto(agentID, body string, headers ...string) answer {
 	return w.do("POST", "/api/agents?action=import-openapi&id="+agentID, body, headers...)
 }
 
-// Like a PUT, an import first checks the form of its body, then the version, and last the content.
+// An import is checked in the same order as a PUT: first the form of the request body, then the
+// version, and last the content.
 func TestImportChecksInTheOrderOfPut(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -191,7 +192,8 @@ func TestImportingAgainReplacesByName(t *testing.T) {
 		want(t, "nothing to keep", 400, "invalid_request headers.X-None:invalid_value")
 }
 
-// Headers are secrets for one server. An import must not let a document send them to other servers.
+// The headers in an import contain secrets for one server. An import with headers is rejected if
+// the operations of the document have several servers.
 func TestHeadersOfAnImportGoToOneServer(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)

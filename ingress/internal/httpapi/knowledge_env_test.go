@@ -19,7 +19,8 @@ import (
 	"parley/shared/secrets"
 )
 
-// notifyRecorder records published jobs and changes. If there is a bus, it also publishes them.
+// notifyRecorder records the jobs and changes that the service publishes. If the field next is set,
+// notifyRecorder also passes them on to next.
 type notifyRecorder struct {
 	mu        sync.Mutex
 	seen      []domain.Job

@@ -121,7 +121,7 @@ func TestFailedPicturesOfPages(t *testing.T) {
 	a.rebuild(func(d *Deps) { d.Searches = &renderer{t: t, reply: `{"failure":"The PDF is damaged."}`} })
 	a.from("GET", target+"1", "", h.key).want(t, "a damaged page", 404, "not_found").says(t, "page 1 has no picture: The PDF is damaged.")
 
-	// Only pictures that are not in memory count against the limit.
+	// Only requests for pictures that are not in memory count against the limit.
 	r := &renderer{t: t}
 	a.rebuild(func(d *Deps) { d.Searches = r })
 	for page := range 60 {

@@ -28,7 +28,7 @@ func largeBodies(agentID string) map[string]string {
 // bodyOfSize returns a body of the given size, and the message in it. In the body, only the first
 // character of the message is escaped.
 func bodyOfSize(body string, bytes int) (whole, message string) {
-	message = strings.Repeat("m", bytes-len(body)+len("$message")-len("\\u003c")) // decodes to <
+	message = strings.Repeat("m", bytes-len(body)+len("$message")-len("\\u003c")) // the escape sequence decodes to the character <
 	return strings.Replace(body, "$message", "\\u003c"+message, 1), "<" + message
 }
 

@@ -51,8 +51,8 @@ func (c *countingLimiter) LeaseTokens(_ context.Context, bucket string, capacity
 	return limitdb.TokenGrant{Granted: got, Left: float64(capacity - c.used[bucket])}, nil
 }
 
-// limitOn reads the rate limit headers: the tier and the number of remaining requests. tier is ""
-// if the headers are missing.
+// limitOn reads the rate limit headers. It returns the tier and the number of remaining requests.
+// If the headers are missing, the tier is "".
 func limitOn(t *testing.T, a answer, s ratelimit.Settings) (tier string, remaining int) {
 	t.Helper()
 	policies, limits := a.header[httpx.HeaderPolicy], a.header[httpx.HeaderLimit]

@@ -11,8 +11,8 @@ import (
 	"parley/shared/secrets"
 )
 
-// form sends a form like a browser that shows a page of the service. headers replace headers of the
-// same name that the browser would send.
+// form sends a form like a browser that shows a page of the service. The argument headers contains
+// headers that replace or supplement the headers of the browser.
 func (w *testEnv) form(path string, fields url.Values, headers ...string) answer {
 	w.t.Helper()
 	req := httptest.NewRequestWithContext(w.t.Context(), "POST", path, strings.NewReader(fields.Encode()))

@@ -119,7 +119,7 @@ func TestInvitationsOfKnownPeople(t *testing.T) {
 	w.do("POST", "/api/auth/accept", accepting(expired, withPassword)).want(t, "too late", 404, "not_found")
 }
 
-// only removes a person from all organizations except org.
+// only deletes the memberships of the person p in all organizations except the organization org.
 func (w *testEnv) only(p person, org string) {
 	w.t.Helper()
 	w.exec(`DELETE FROM memberships WHERE user_id = $1 AND org_id <> $2`, p.id, org)

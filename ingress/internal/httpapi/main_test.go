@@ -15,7 +15,8 @@ import (
 const sideBySide = 6
 
 // maxMemory is the memory above which the garbage collector ignores its percentage. Tests with
-// large messages use up to 0.8 GB at a time, of which the percentage alone would make 4 GB.
+// large messages use up to 0.8 GB at a time. With the percentage alone, the heap would then grow to
+// 4 GB.
 const maxMemory = 1536 << 20
 
 func TestMain(m *testing.M) {

@@ -13,8 +13,8 @@ import (
 	"parley/shared/id"
 )
 
-// uploadKind describes the ids of uploads. Callers who may read the runs of the person that
-// uploaded a file may attach it.
+// uploadKind describes the ids of uploads. A caller may attach an upload if the caller may read the
+// runs of the person who uploaded the file.
 var uploadKind = idKind{
 	prefix: id.File,
 	own:    func(s *orgPair, c *credential) string { return s.uploaded(c.testOrg, c.plain()...) },
@@ -88,7 +88,7 @@ func (m *matrix) own(r *accessRow, name string, c *credential) string {
 	return m.once(name+" of "+caller, func() string { return idKinds[name].own(m.orgPair, c) })
 }
 
-// others returns an id that belongs to another member of home, of the given kind. Rows that only
+// others returns an id of the given kind that belongs to another member of home. Rows that only
 // read share one id.
 func (m *matrix) others(r *accessRow, name string) string {
 	if r.changes() {
@@ -97,7 +97,8 @@ func (m *matrix) others(r *accessRow, name string) string {
 	return m.once(name+" of another member", func() string { return idKinds[name].others(m.orgPair) })
 }
 
-// once calls create at the first call with a key. Later calls with this key return the same value.
+// At the first call with a key, the method once calls the function create and stores the result.
+// Later calls with this key return the stored result.
 func (m *matrix) once(key string, create func() string) string {
 	created, _ := m.shared.LoadOrStore(key, sync.OnceValue(create))
 	give, _ := created.(func() string)

@@ -65,7 +65,7 @@ type idKind struct {
 	prefix string
 	own    func(s *orgPair, c *credential) string // returns a new id that belongs to the caller
 	others func(s *orgPair) string                // returns an id that belongs to another member of home
-	open   domain.Role                            // minimum role that may use the ids of other members; "": none may
+	open   domain.Role                            // minimum role that may use the ids of other members; "": no role may
 	gone   func(s *orgPair, h *testOrg) string    // returns the id of a deleted resource
 	bearer bool                                   // whether the id is a token that any person may use
 }
@@ -390,7 +390,7 @@ func (s *orgPair) chatted(h *testOrg, headers ...string) string {
 	return agentID
 }
 
-// named returns a new session with a template.
+// named starts a new session with a template and returns the id of the session.
 func (s *orgPair) named(headers ...string) string {
 	name := s.fresh()
 	s.ok("POST", "/api/agents?action=chat&template=tpl_support", `{"sessionId":"`+name+`","message":"m"}`, append(headers, "Prefer: respond-async")...)
@@ -453,7 +453,7 @@ type matrix struct {
 	missing     map[string][]target // ids that do not exist for any caller, by kind
 	cells       atomic.Int64
 
-	shared sync.Map // ids and keys that several rows use; see once
+	shared sync.Map // ids and keys that several rows use; see the method once
 
 	mu       sync.Mutex
 	notFound map[string]string // the first 404 response, by method and path
@@ -522,9 +522,9 @@ func unknownID(prefix string) string {
 	return id.New(prefix)
 }
 
-// missingAt returns the missing ids with which a row is tested. It omits an empty id if the row
-// needs an id. If the row's id names a model, it also omits ids of agents and templates, because
-// each of them is a model.
+// missingAt returns the missing ids with which a row is tested. If the row needs an id, the result
+// contains no empty id. If the row's id names a model, the result contains no ids of agents and
+// templates, because each agent and each template is a model.
 func (m *matrix) missingAt(r *accessRow) []target {
 	aModel := strings.HasPrefix(r.path, "/v1/models") || strings.HasPrefix(r.query, "model=") || strings.Contains(r.body, `"model":`)
 	return slices.DeleteFunc(slices.Clone(m.missing[r.kind()]), func(at target) bool {
@@ -543,7 +543,7 @@ func (m *matrix) targets(r *accessRow, c *credential) []target {
 		return m.pageTargets(name, c)
 	}
 	kind, missing := idKinds[name], m.missingAt(r)
-	if c.page != "" { // the page's origin does not affect ids
+	if c.page != "" { // two missing ids suffice, because their results do not depend on the page's origin
 		missing = missing[:2]
 	}
 	list := asField(r, append([]target{m.ownTarget(r, name, c)}, missing...))
@@ -576,8 +576,8 @@ func (m *matrix) targets(r *accessRow, c *credential) []target {
 	return asField(r, list)
 }
 
-// asField changes the expected results if the row's id is in a body or a filter: there, a missing
-// id is an invalid value. An empty parameter is an invalid value everywhere.
+// asField changes the expected results if the row's id is in a body or a filter, because a missing
+// id is an invalid value in these places. An empty parameter is an invalid value everywhere.
 func asField(r *accessRow, list []target) []target {
 	reference := r.body == hookRowBody || r.attaches() || strings.Contains(r.body, `"target":`) || strings.Contains(r.body, `"templateId":`) || r.query == "hookId=$hook"
 	for i := range list {
@@ -619,7 +619,8 @@ func (m *matrix) cell(r *accessRow, c *credential, at target) answer {
 	return m.from(r.method, where, body, append(slices.Clone(headers), "Prefer: respond-async")...)
 }
 
-// spare replaces the login sessions in headers by new ones, for requests that end their session.
+// spare replaces the login sessions in the argument headers with new login sessions. Requests that
+// end their session need this.
 func (m *matrix) spare(headers []string) []string {
 	out := slices.Clone(headers)
 	for i, h := range out {
@@ -669,8 +670,8 @@ func (m *matrix) check(t *testing.T, r *accessRow, c *credential, at target, wan
 // changes reports whether the row's request may change something.
 func (r *accessRow) changes() bool { return r.method != http.MethodGet && r.method != http.MethodHead }
 
-// missingShare is the number of credentials among which the missing ids are divided, so that each
-// is tested with a third of them.
+// missingShare is the number of credentials among which the missing ids are divided: each of three
+// successive credentials is tested with a third of these ids.
 const missingShare = 3
 
 // isMissing reports whether the id belongs to no resource, or to a resource of a kind that the row
@@ -699,7 +700,7 @@ func (m *matrix) row(t *testing.T, number int, d draw) {
 		}
 		for j, at := range m.targets(r, c) {
 			if at.isMissing() && (n+j)%missingShare > 0 {
-				continue // another credential tests this id, because the result does not depend on the credential
+				continue // this id is tested with another credential, because the result does not depend on the credential
 			}
 			m.check(t, r, c, at, at.outcome, m.cell(r, c, at))
 		}

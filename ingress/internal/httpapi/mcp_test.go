@@ -136,12 +136,13 @@ func (a *runEnv) queued(ctx context.Context) map[string]string {
 	return found
 }
 
-// end finishes an accepted run like a worker. change sets the result of the run.
+// end finishes an accepted run like a worker. The function change sets the result of the run.
 func (a *runEnv) end(runID string, change func(*domain.Run)) { a.endAfter(runID, "", change) }
 
-// endAfter finishes an accepted run like a worker that has first published events. These have the
-// format of the stored log, with one event in each line, and numbers from 2 on. If startWorker was
-// called before the run was accepted, endAfter also notifies the request that waits for the run.
+// endAfter finishes an accepted run like a worker that has first published events. The argument
+// events has the format of the stored log: each line contains one event. The events are numbered
+// from 2 on. If startWorker was called before the run was accepted, endAfter also notifies the
+// request that waits for the run.
 func (a *runEnv) endAfter(runID, events string, change func(*domain.Run)) {
 	claim := a.claim(a.t, runID)
 	if claim.Run == nil {
@@ -173,7 +174,7 @@ func (a *runEnv) endAfter(runID, events string, change func(*domain.Run)) {
 	}
 	if inbox, known := a.inboxes.Load(runID); known {
 		inbox, _ := inbox.(string)
-		a.bus.Done(runID, inbox, nil) // without the rendered run, which the request reads
+		a.bus.Done(runID, inbox, nil) // the message does not contain the rendered run, so the waiting request reads the run itself
 	}
 }
 

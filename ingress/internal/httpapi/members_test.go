@@ -10,7 +10,7 @@ import (
 	"parley/shared/id"
 )
 
-// add invites an address to an organization. If the address belongs to a member, it changes the
+// add invites an address to an organization. If the address belongs to a member, add changes the
 // member's role.
 func (w *testEnv) add(p person, org, email string, role domain.Role) answer {
 	w.t.Helper()

@@ -18,15 +18,15 @@ var (
 )
 
 // shown returns everything that a response reveals, except for the request id, the rate limit
-// headers, and the id in the error for a missing resource. That id is the request's; check requires
-// this.
+// headers, and the id in the error for a missing resource. The method check of matrix compares this
+// id with the id in the request.
 func (a answer) shown() string {
 	header := a.header.Clone()
 	for _, name := range []string{headerRequestID, httpx.HeaderPolicy, httpx.HeaderLimit} {
 		header.Del(name)
 	}
 	if a.status == http.StatusNotFound {
-		header.Del("Content-Length") // the id has any length
+		header.Del("Content-Length") // depends on the length of the id
 	}
 	var lines strings.Builder
 	_ = header.Write(&lines) // writing to a buffer cannot fail
@@ -98,7 +98,8 @@ func TestMissingResourcesAreNamed(t *testing.T) {
 	}
 }
 
-// Each route that reads a resource has the kind of the resource.
+// For each route that looks up a resource, the service knows the kind of the resource, which errors
+// name.
 func TestResourcesHaveKinds(t *testing.T) {
 	t.Parallel()
 	for _, r := range newTestEnv(t, manyRequests).api.routes() {

@@ -339,8 +339,8 @@ func TestSystemPromptsHaveVariables(t *testing.T) {
 	put := func(body string) answer { return w.do("PUT", "/api/agents?id="+agentID, body, ada.auth) }
 	put(`{"systemPrompt":"{{y}}"}`).want(t, "a change", 400, "invalid_request systemPrompt:invalid_value")
 
-	// An agent from before prompt variables may have any text as its prompt, as long as it stays
-	// the same.
+	// If an agent was stored before prompt variables existed, its prompt may contain any text, as
+	// long as the prompt does not change.
 	w.exec(`UPDATE agents SET system_prompt = 'Dear {{customer}}' WHERE id = $1`, agentID)
 	put(`{"name":"b"}`).want(t, "another field of an old agent", 200, "")
 	put(`{"name":"c","systemPrompt":"Dear {{customer}}"}`).want(t, "an old agent as it was read", 200, "")

@@ -105,9 +105,10 @@ func TestNewcomersDoNotEndUploads(t *testing.T) {
 	}
 }
 
-// One upload that is too slow, at 20 KiB per second, and uploads that are fast enough occupy all
-// slots. A large form from another organization is accepted, because the slow upload is aborted.
-// Its error states the minimum speed, and the metrics count it.
+// All slots are occupied by one upload that is too slow, at 20 KiB per second, and by uploads that
+// are fast enough. A large form from another organization is accepted, because the slow upload is
+// aborted. The error of the aborted upload states the minimum speed, and the metrics count the
+// upload.
 func TestSlowUploadsGiveWay(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)

@@ -23,7 +23,7 @@ type browser struct {
 
 	headers  []string // headers of requests to the service
 	cookie   string   // cookie of the login in progress
-	takeOver bool     // set before the login begins
+	takeOver bool     // whether the request that begins a login has the parameter takeover
 }
 
 func (w *testEnv) useProvider(p *openIDProvider) {

@@ -105,7 +105,7 @@ func (p *busRecorder) check(t *testing.T, word, org string) {
 		switch held := bytes.Contains(m.Data, []byte(word)); {
 		case held && ends[m.Subject] && ends[m.Reply]:
 			carried++
-		case held && (m.Subject != contract.SubjectVoiceOpen || !ends[m.Reply]): // this message names the agent's voice
+		case held && (m.Subject != contract.SubjectVoiceOpen || !ends[m.Reply]): // the message that opens a session names the voice
 			t.Errorf("%s on the bus, at %s from %s: %.300q", word, m.Subject, m.Reply, m.Data)
 		}
 	}
@@ -157,8 +157,8 @@ func (k *recordingConn) turn() (runID string) {
 }
 
 // Other organizations cannot see the content of an organization's voice sessions, even if they have
-// simultaneous sessions of the same name at the same worker. The log does not contain the content,
-// and on the bus it is only in messages of the organization's own sessions.
+// simultaneous sessions of the same name at the same worker. The log does not contain the content.
+// On the bus, only messages of the organization's own sessions contain the content.
 func TestCanariesThroughVoice(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnvFor(t, manyRequests, recite)

@@ -32,15 +32,16 @@ var upgrades = []string{
 	"Connection: keep-alive, Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
 }
 
-// newVoiceAgent returns an agent of h with voice.
+// newVoiceAgent creates an agent in the organization h with voice enabled, and returns the id of
+// the agent.
 func (a *runEnv) newVoiceAgent(h *testOrg, more ...string) string {
 	a.t.Helper()
 	return a.ok("POST", "/api/agents", `{"name":"`+h.word+` agent","systemPrompt":"`+h.word+` prompt","tools":{"voice":{"enabled":true,"voice":"`+h.word+`"}}`+
 		strings.Join(more, "")+`}`, h.owner.auth, h.header).text(a.t, "id")
 }
 
-// voiceOutcome returns the expected result of a request for a voice connection with this
-// credential.
+// voiceOutcome returns the expected result of a request for a voice connection if the request has
+// this credential.
 func (c *credential) voiceOutcome() string {
 	shown := strings.Contains(strings.Join(c.headers, "\n"), "X-Api-Key: ") || strings.Contains(strings.Join(c.headers, "\n"), "Authorization: ")
 	switch {
@@ -114,7 +115,8 @@ func attend(ctx context.Context, _ []byte, line *bus.WorkerVoiceSession) {
 	}
 }
 
-// eventually waits until the function so returns true. After a timeout, it fails the test.
+// eventually calls the function so repeatedly until so returns true. After a timeout, eventually
+// fails the test.
 func eventually(tb testing.TB, what string, so func() bool) {
 	tb.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -133,7 +135,8 @@ type voiceConn struct {
 	id     string // the session's id
 }
 
-// dial requests a voice connection. If the request is rejected, it returns the response.
+// dial requests a voice connection. If the request is rejected, the returned connection is nil. In
+// both cases, the returned answer has the status and the headers of the response.
 func (b *voiceEnv) dial(t *testing.T, query string, headers ...string) (*voiceConn, answer) {
 	t.Helper()
 	options := &websocket.DialOptions{HTTPHeader: http.Header{}}
@@ -147,7 +150,7 @@ func (b *voiceEnv) dial(t *testing.T, query string, headers ...string) (*voiceCo
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), voicePatience)
 	defer cancel()
-	socket, res, err := websocket.Dial(ctx, b.url+query, options) //nolint:bodyclose // the library has read and closed it
+	socket, res, err := websocket.Dial(ctx, b.url+query, options) //nolint:bodyclose // the library closes the body
 	if res == nil {
 		t.Fatalf("dialing: %v", err)
 	}
@@ -173,7 +176,7 @@ func (b *voiceEnv) open(t *testing.T, query string, headers ...string) *voiceCon
 	return k
 }
 
-// read returns the next event. If the connection has ended, it returns nil and the status code of
+// read returns the next event. If the connection has ended, read returns nil and the status code of
 // the close frame.
 func (k *voiceConn) read() (map[string]any, websocket.StatusCode) {
 	k.Helper()
@@ -190,7 +193,7 @@ func (k *voiceConn) read() (map[string]any, websocket.StatusCode) {
 	return event, 0
 }
 
-// until reads events up to the first one of the given type, and returns it.
+// until reads events up to the first event of the given type, and returns this event.
 func (k *voiceConn) until(kind string) map[string]any {
 	k.Helper()
 	var seen []string

@@ -22,7 +22,7 @@ func (a *runEnv) secretFor(agentID, query, settings string, headers ...string) (
 	return got.text(a.t, "value"), got.text(a.t, "session.id")
 }
 
-// asProtocol returns the header with a credential as a subprotocol, as browsers send it.
+// asProtocol returns the header in which browsers send a credential as a subprotocol.
 func asProtocol(credential string) string {
 	return offered + "realtime, openai-insecure-api-key." + credential
 }
@@ -207,7 +207,7 @@ func TestConnectionsEndWithTheirCredential(t *testing.T) {
 		b.from("GET", voice.RealtimePath, "", "Authorization: Bearer "+headers).want(t, "secret of a revoked "+what, 401, "unauthenticated")
 	}
 	b.from("GET", voice.RealtimePath, "", "Authorization: Bearer "+byLeaver).want(t, "secret of one who has left", 403, "permission_denied")
-	for _, k := range []*voiceConn{stays, demoted} { // the caller of demoted has a lower role now, but still owns the session
+	for _, k := range []*voiceConn{stays, demoted} { // the caller of the connection demoted has a lower role now, but still owns the session
 		k.send(inWriting)
 		k.until("session.updated")
 	}

@@ -60,7 +60,8 @@ func TestAVoiceConnectionIsAChat(t *testing.T) {
 	})
 }
 
-// A connection that names no session gets a new one. Its runs are kept for a limited time.
+// A connection that names no session gets a new session. The runs of the new session are kept for a
+// limited time.
 func TestAnUnnamedVoiceSession(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)
@@ -79,8 +80,8 @@ func TestAnUnnamedVoiceSession(t *testing.T) {
 	}
 }
 
-// Sessions belong to their principals. Two principals with sessions of the same name and agent have
-// separate sessions.
+// A session belongs to a principal. If two principals name sessions alike and use the same agent,
+// they still have separate sessions.
 func TestVoiceSessionsNeverMeet(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)
@@ -110,8 +111,8 @@ func TestVoiceSessionsNeverMeet(t *testing.T) {
 	}
 }
 
-// After an answer was cancelled, the session's history contains only the part of it that was
-// played. Nothing is stored for an erased run.
+// After an answer was cancelled, the session's history contains only the part of the answer that
+// was played. Nothing is stored for an erased run.
 func TestWhatAConnectionMayDoToRuns(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)
@@ -142,7 +143,7 @@ func TestWhatAConnectionMayDoToRuns(t *testing.T) {
 	}
 }
 
-// becomes waits until a run has the status.
+// becomes waits until a run has the status in the argument want.
 func (b *voiceEnv) becomes(runID string, want domain.RunStatus) {
 	b.t.Helper()
 	eventually(b.t, "run "+runID+" is "+string(want), func() bool {
@@ -246,7 +247,7 @@ func TestVoiceConnectionsAreRefused(t *testing.T) {
 }
 
 // To every page, another organization's agent looks like an agent that does not exist. The response
-// reveals neither its widget nor its settings.
+// reveals neither the agent's widget nor the agent's settings.
 func TestVoiceOfOthersIsMissing(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -259,7 +260,7 @@ func TestVoiceOfOthersIsMissing(t *testing.T) {
 	for _, page := range [][]string{nil, {"Origin: http://parley.test"}, {"Origin: https://evil.test"}, {"Origin: " + widgetPage}, {"Origin: null"}} {
 		for n, model := range models {
 			got := a.from("GET", voice.RealtimePath+"?model="+model, "", upgrading(append(page, h.key, "X-Request-Id: same")...)...)
-			got.header.Del("Ratelimit") // differs, because this request counts
+			got.header.Del("Ratelimit") // differs, because each request counts against the rate limit
 			var shown strings.Builder
 			must(t, got.header.Write(&shown))
 			answered := strconv.Itoa(got.status) + "\n" + shown.String() + "\n" + string(got.body)
@@ -273,8 +274,9 @@ func TestVoiceOfOthersIsMissing(t *testing.T) {
 // upgrading returns the headers of a WebSocket request, followed by the given headers.
 func upgrading(headers ...string) []string { return slices.Concat(upgrades, headers) }
 
-// Only the dashboard may use the microphone and open voice connections. Its Content-Security-Policy
-// permits them, because 'self' includes WebSockets of the same host.
+// Only the pages of the dashboard may use the microphone and open voice connections. The
+// Content-Security-Policy of these pages permits voice connections, because 'self' includes
+// WebSockets of the same host.
 func TestTheDashboardMayListen(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -297,7 +299,7 @@ func TestTheDashboardMayListen(t *testing.T) {
 	}
 }
 
-// A voice connection takes the slots of a stream and releases them when it ends.
+// A voice connection takes the slots of a stream and releases these slots when the connection ends.
 func TestVoiceConnectionsAreCounted(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)

@@ -18,8 +18,8 @@ func (b *voiceEnv) upgradeHead(proto string, headers ...string) string {
 	return "GET " + voice.RealtimePath + "?model=" + b.agent + " " + proto + "\r\nHost: parley.test\r\n" + strings.Join(headers, "\r\n")
 }
 
-// raw sends the text of a request and returns the response, which must arrive immediately. last is
-// true if the service closes the connection.
+// raw sends the text of a request and returns the response, which must arrive immediately. The
+// result last is true if the service closes the connection.
 func (b *voiceEnv) raw(t *testing.T, name, request string) (got answer, last bool) {
 	t.Helper()
 	conn := b.wire(t)

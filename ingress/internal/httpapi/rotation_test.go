@@ -91,7 +91,7 @@ func (w *testEnv) keyEnd(t *testing.T, p person, keyID string) time.Time {
 	return time.Time{}
 }
 
-// TestRevocationOnAnotherIngress uses a second resolver with the same database, which is not
+// TestRevocationOnAnotherIngress uses a second resolver, which has the same database but is not
 // notified of the revocation.
 func TestRevocationOnAnotherIngress(t *testing.T) {
 	t.Parallel()

@@ -57,8 +57,8 @@ func newRunEnv(tb testing.TB) *runEnv {
 	return newRunEnvFor(tb, newTestEnv(tb, unlimited))
 }
 
-// newSabotaged returns an environment whose store is sabotaged: its statements and database
-// functions lack their organization conditions.
+// newSabotaged returns an environment whose store is sabotaged: the SQL statements and the database
+// functions of the store lack the condition on the organization.
 func newSabotaged(tb testing.TB) (*runEnv, *testkit.Sabotage) {
 	tb.Helper()
 	dsn := testkit.Postgres(tb)
@@ -212,9 +212,9 @@ func (a *runEnv) claimAccepted(runID string) lease.Held {
 	return claim.Run.Held()
 }
 
-// park parks an accepted run, like a worker, until a person decides about its tool call call_1.
-// kind says what the run waits for, such as an approval of the call. The name and the input of the
-// call contain word.
+// park parks an accepted run, like a worker, until a person decides about the run's tool call
+// call_1. The argument kind says why the run waits, for example for an approval of the call. The
+// name and the input of the call contain the argument word.
 func (a *runEnv) park(runID, word string, kind domain.ActionKind) {
 	a.t.Helper()
 	ctx, held := a.t.Context(), a.claimAccepted(runID)
@@ -264,7 +264,7 @@ type testOrg struct {
 	header               string // header that names the organization
 }
 
-// newTestOrg creates an organization whose texts all contain word.
+// newTestOrg creates an organization. All of its texts contain the argument word.
 func (a *runEnv) newTestOrg(word string) *testOrg {
 	a.t.Helper()
 	h := &testOrg{word: word, owner: a.person(word + "-owner")}
@@ -324,15 +324,17 @@ func (a *runEnv) newAgent(h *testOrg) string {
 		`"url":"https://`+h.word+`.example.com/","headers":{"authorization":"`+h.word+` secret"}}]}}}`, h.owner.auth, h.header).text(a.t, "id")
 }
 
-// newChat sends a chat message to an agent and returns the new run. No worker executes the run.
+// newChat sends a chat message to an agent and returns the id of the new run. No worker executes
+// the run.
 func (a *runEnv) newChat(h *testOrg, agentID, sessionID string, headers ...string) string {
 	a.t.Helper()
 	return a.ok("POST", "/api/agents?action=chat&id="+agentID, `{"sessionId":"`+sessionID+`","message":"`+h.word+` message"}`,
 		append(headers, "Prefer: respond-async", "Idempotency-Key: "+h.word+a.fresh())...).text(a.t, "id")
 }
 
-// newLoneMember returns a person who is a member of h only. The account was created by an
-// invitation, and the person has never logged in.
+// newLoneMember creates a person and returns the person's id. The person is a member of the
+// organization h and of no other organization, and has never logged in. The account looks as if an
+// invitation had created it.
 func (a *runEnv) newLoneMember(h *testOrg) string {
 	a.t.Helper()
 	userID := id.New(id.User)
@@ -341,7 +343,8 @@ func (a *runEnv) newLoneMember(h *testOrg) string {
 	return userID
 }
 
-// newMember returns a person who is a member of h and also has a separate organization.
+// newMember creates a person and returns the person's id. The person is a member of the
+// organization h and also has a separate organization.
 func (a *runEnv) newMember(h *testOrg) string {
 	a.t.Helper()
 	userID, org := a.newLoneMember(h), id.New(id.Organization)
@@ -357,8 +360,8 @@ func (a *runEnv) invite(h *testOrg) (invitationID, token string) {
 	return got.text(a.t, "id"), tokenFor(got.text(a.t, "url"))
 }
 
-// inviteTo creates an organization named word and invites a person to it. It returns the
-// invitation's id.
+// inviteTo creates an organization whose name is the argument word, and invites a person to this
+// organization. It returns the invitation's id.
 func (a *runEnv) inviteTo(p person, word string) string {
 	a.t.Helper()
 	org, invitationID := id.New(id.Organization), id.New(id.Invitation)

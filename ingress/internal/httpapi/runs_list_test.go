@@ -13,8 +13,8 @@ import (
 
 const maxPage = 1 << 20
 
-// fullRun returns a change that finishes a run with a long answer, citations, and a tool call with
-// a large input and output.
+// fullRun returns a function that gives a run the result of a worker: a long answer, citations, and
+// tool calls with a large input and output.
 func fullRun(answer string, bytes int) func(*domain.Run) {
 	much := json.RawMessage(`{"text":"` + strings.Repeat("x", bytes) + `"}`)
 	return func(r *domain.Run) {

@@ -81,8 +81,8 @@ func TestRunsAreSearched(t *testing.T) {
 	}
 }
 
-// An export contains all runs that match a filter, and their texts are longer than in a list. It
-// contains no cells that spreadsheets execute as formulas.
+// An export contains all runs that match a filter. The texts of the runs are longer than in a list.
+// No cell of an export is a formula that spreadsheets execute.
 func TestRunsAreExported(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

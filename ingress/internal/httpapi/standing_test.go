@@ -85,7 +85,7 @@ func TestCachedIdentitiesHaveNoLastingEffect(t *testing.T) {
 	const kept, gone, denied = "", "unauthenticated", "permission_denied"
 	for name, c := range map[string]struct {
 		scope      domain.KeyScope // scope of the API key that bea uses as an owner; "": a login session
-		loss       string          // SQL statement of another ingress process; its $1 is the result of the function of
+		loss       string          // SQL statement of another ingress process; its $1 is the result of the function in the field of
 		of         func(bea person, keyID string) string
 		wants, own string // expected errors of an action that requires a role, and of creating a key of one's own
 	}{
@@ -168,8 +168,8 @@ func TestOldPasswordsDoNotLogIn(t *testing.T) {
 	accept().want(t, "accepting with it", 201, "")
 }
 
-// passwordFor returns the hash of a person's password. If hash is not empty, it first replaces the
-// stored hash.
+// passwordFor returns the stored hash of a person's password. If the argument hash is not empty,
+// passwordFor first stores this hash.
 func (w *testEnv) passwordFor(p person, hash string) string {
 	w.t.Helper()
 	if hash != "" {
@@ -180,8 +180,8 @@ func (w *testEnv) passwordFor(p person, hash string) string {
 	return hash
 }
 
-// whileHeld locks the row of a user and sends a request. As soon as the request waits for this row,
-// it changes the user's password.
+// whileHeld changes a user's password in a transaction, which locks the row of the user, and sends
+// a request. As soon as the request waits for this row, whileHeld commits the transaction.
 func (w *testEnv) whileHeld(p person, request func() answer) answer {
 	w.t.Helper()
 	db, err := sql.Open("postgres", w.dsn)

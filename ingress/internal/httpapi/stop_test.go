@@ -22,7 +22,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// edge is an ingress process of a test that has several.
+// edge is an ingress process in a test with several ingress processes.
 type edge struct {
 	*runEnv
 
@@ -195,7 +195,7 @@ func TestARunEndsAfterItsLastReader(t *testing.T) {
 	type opened struct {
 		*connection
 		name, runID string
-		least, most time.Duration // bounds of the time until the run is cancelled; 0: the run continues
+		least, most time.Duration // bounds of the time until the run is cancelled; if most is 0, the run continues
 		left        time.Time
 	}
 	var all []*opened
@@ -463,8 +463,9 @@ func TestAToolCallIsCancelled(t *testing.T) {
 	}
 }
 
-// If a client disconnects during a tool call without cancelling the call, the next tool call in the
-// session cancels its run, even at another ingress process. The calls of other sessions continue.
+// If a client disconnects during a tool call without cancelling the call, the run of the call
+// continues at first. The next tool call in the session cancels this run, even at another ingress
+// process. The calls of other sessions continue.
 func TestTheNextToolCallCancelsAnAbandonedRun(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)

@@ -18,8 +18,8 @@ import (
 	"parley/shared/store/executiondb"
 )
 
-// formatLog is the log of a run with a tool call. Visitors must not see the word secretword, which
-// belongs to the organization.
+// formatLog is the log of a run with a tool call. The input and the output of the call contain the
+// word secretword, which visitors must not see.
 const formatLog = `message.delta {"text":"Let me \n\ndata: [DONE]"}` + "\n" +
 	`tool.started {"toolCall":{"id":"call_1","name":"webSearch","status":"running","input":{"query":"secretword"},"output":null,"durationMs":0}}` + "\n" +
 	`tool.completed {"toolCall":{"id":"call_1","name":"webSearch","status":"completed","input":{"query":"secretword"},"output":{"found":"secretword"},"durationMs":4}}` + "\n" +

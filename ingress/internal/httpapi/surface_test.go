@@ -178,8 +178,9 @@ func faultyBodies(body string) map[string]string {
 	return out
 }
 
-// within reports whether before, the beginning of a JSON text, ends inside an object that is the
-// value of one of the named members.
+// within reports whether a position in a JSON text is inside an object that is the value of a
+// member with one of the given names, or directly in front of such a value. The argument before is
+// the text up to this position.
 func within(before string, names []string) bool {
 	depth := 0
 	for i := len(before) - 1; i >= 0; i-- {
@@ -459,7 +460,8 @@ func TestSameNamesNeverMeet(t *testing.T) {
 // secretShapes matches complete credentials.
 var secretShapes = regexp.MustCompile(`ak_[0-9a-z]{26}_[0-9A-Za-z]{4,}|\b(ps|pl|pi|pr|wt|vt)_[0-9A-Za-z_-]{20,}|\$argon2|[Bb]earer |parley_session=`)
 
-// logHolds returns those of the forbidden texts that the log contains above debug level.
+// logHolds examines the log entries that are not at debug level. It returns the entries that
+// contain a complete credential or one of the given texts.
 func logHolds(log string, texts ...string) (found []string) {
 	for line := range strings.Lines(log) {
 		if strings.Contains(line, `"level":"debug"`) {
@@ -477,7 +479,8 @@ func logHolds(log string, texts ...string) (found []string) {
 	return found
 }
 
-// logsClean fails the test if the log contains secrets or texts that users have written.
+// logsClean fails the test if the log contains a complete credential, the password of the tests, or
+// one of the given texts.
 func (a *runEnv) logsClean(texts ...string) {
 	a.t.Helper()
 	log := a.log.String()

@@ -121,8 +121,8 @@ func TestInvitationsDoNotHarmAccounts(t *testing.T) {
 }
 
 // TestLinksProveNothingToOthers lets an accomplice's organization invite a squatted address and
-// give the squatter its link. The link does not prove to other organizations that the squatter owns
-// the address.
+// give the link of the invitation to the squatter. The link does not prove to other organizations
+// that the squatter owns the address.
 func TestLinksProveNothingToOthers(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -141,8 +141,9 @@ func TestLinksProveNothingToOthers(t *testing.T) {
 }
 
 // TestSquattersDoNotLockOwnersOut displaces a person repeatedly, by invitations of many
-// organizations. The person's password continues to work, and checking it still takes a single hash
-// computation. With a link from the operator, the person recovers the address permanently.
+// organizations. The person's password continues to work, and a check of the password still takes a
+// single hash computation. With a link from the operator, the person recovers the address
+// permanently.
 func TestSquattersDoNotLockOwnersOut(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)

@@ -29,8 +29,8 @@ func aguiMessages(t *testing.T, thread string, messages ...string) string {
 	return string(body)
 }
 
-// An agent gets all messages of an AG-UI thread. Messages of system and developer become
-// instructions. Earlier messages that the session lacks become history.
+// An agent gets all messages of an AG-UI thread. Messages with the role system or developer become
+// instructions. Earlier messages that the session does not contain become history.
 func TestAThreadsMessagesReachTheAgent(t *testing.T) {
 	t.Parallel()
 	a, h, agentID := newFormatEnv(t)

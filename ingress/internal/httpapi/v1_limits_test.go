@@ -20,7 +20,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// v1Asks maps each path under /v1 that asks an agent to a request body for it.
+// v1Asks returns a valid request body for each path under /v1 at which clients call agents. The
+// argument more contains additional fields of the body.
 func v1Asks(agentID, more string) map[string]string {
 	return map[string]string{
 		"/v1/chat/completions": fmt.Sprintf(`{"model":%q,"messages":[{"role":"user","content":"m"}]%s}`, agentID, more),
@@ -167,8 +168,8 @@ func TestARevokedKeyGetsNoAnswer(t *testing.T) {
 	}
 }
 
-// Each caller has its own idempotency keys. The same key of two callers in one organization starts
-// two runs.
+// Each caller has its own idempotency keys. If two callers in one organization use the same key,
+// two runs start.
 func TestKeysOfTwoCallersAreTwoRuns(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -227,7 +227,7 @@ func TestMissingResponses(t *testing.T) {
 	a.from("GET", "/v1/responses/"+chat+"?stream=false&stream=false", "", h.key).want(t, "twice", 400, "invalid_request stream")
 }
 
-// After its run has expired, a background response is not found. A replay may be waiting for memory
+// A background response is not found after its run has expired. A replay may be waiting for memory
 // when the run expires. The client may then repeat the request, which starts another run.
 func TestAResponseThatExpiresWhileItWaitsForRoom(t *testing.T) {
 	t.Parallel()
@@ -287,7 +287,7 @@ func TestRequestsForResponsesAreRefusedByName(t *testing.T) {
 }
 
 // If a request forbids storing its response, the response cannot be read, cancelled or continued by
-// its id. Its run remains visible in Parley's own API.
+// its id. The run of the request remains visible in Parley's own API.
 func TestAnUnstoredResponseIsNotRetrievable(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)

@@ -9,8 +9,8 @@ import (
 	"parley/ingress/internal/httpapi/httpx"
 )
 
-// openBody is a request body in another protocol's format. It contains fields that Parley does not
-// support.
+// openBody is an example of a request body in another protocol's format. Such a body may contain
+// fields that Parley does not support.
 type openBody struct {
 	Name  string            `json:"name" required:"true"`
 	Text  *eitherBody       `json:"text"`

@@ -37,8 +37,8 @@ func signed(agentID, visitor string) string {
 	return `{"id":"` + visitor + `","signature":"` + hex.EncodeToString(mac.Sum(nil)) + `"}`
 }
 
-// visit requests a token. visitor is the value of the body's field visitor as JSON, or "" for a new
-// visitor.
+// visit requests a widget token. The argument visitor is the JSON of the field visitor in the
+// request body, or "" for a new visitor.
 func (a *runEnv) visit(agentID, visitor, origin string) answer {
 	a.t.Helper()
 	body := `{"agentId":"` + agentID + `"}`
@@ -72,7 +72,8 @@ func (a *runEnv) says(g guest, session, message string, more ...string) answer {
 		slices.Concat(g.headers, []string{"Prefer: respond-async"}, more)...)
 }
 
-// token creates a widget token without sending a request. The token expires after life.
+// token creates a widget token without sending a request. The token expires after the duration in
+// the argument life.
 func (a *runEnv) token(agentID string, life time.Duration) string {
 	a.t.Helper()
 	over := strconv.FormatInt(time.Now().Add(life).Unix(), 10)
@@ -147,7 +148,8 @@ func (m *matrix) pageTargets(name string, c *credential) []target {
 	return list
 }
 
-// forgetWidgets clears the caches of widgets, so that all changes apply immediately.
+// forgetWidgets removes an agent and origins from the caches of widgets, so that changes to the
+// agent's widget apply immediately.
 func (a *runEnv) forgetWidgets(agentID string, origins ...string) {
 	a.widgets().Forget(agentID, origins...)
 }

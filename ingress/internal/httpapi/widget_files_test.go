@@ -40,7 +40,7 @@ func (a *runEnv) attaches(g guest, session, attachments string) answer {
 }
 
 // If an agent's widget accepts attachments, visitors can attach files that they have uploaded. The
-// organization can read the files. Erasing the session erases them.
+// organization can read the files. When the session is erased, the files are erased, too.
 func TestVisitorsAttachFiles(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -111,7 +111,7 @@ func TestAVisitorCancelsARun(t *testing.T) {
 	if got.text(t, "status") != "cancelled" || got.sharedWith() != widgetPage || !strings.HasPrefix(got.header.Get(httpx.HeaderLimit), `"widget-`) {
 		t.Errorf("answered %v %s", got.header, got.body)
 	}
-	const version = `"agentVersion":1` // belongs to the organization
+	const version = `"agentVersion":1` // a field that only the organization may see
 	own := a.ok("GET", "/api/runs?id="+runID, "", h.owner.auth)
 	if !strings.Contains(string(own.body), version) || strings.Contains(string(got.body), version) {
 		t.Errorf("the organization sees %s, the visitor %s", own.body, got.body)

@@ -165,8 +165,9 @@ func TestAStreamWithoutEventsIsAnEmptyOne(t *testing.T) {
 	}
 }
 
-// A stream checks its credential again when the cached identity expires, and not more often. It
-// ends if the credential is no longer valid, or if no check has succeeded for 30 seconds.
+// During a stream, the credential is checked again when the cached identity expires, and not more
+// often. The stream ends if the credential is no longer valid, if it now belongs to another caller
+// or organization, if the caller's role was lowered, or if no check has succeeded for 30 seconds.
 func TestAStreamEndsWithItsPermit(t *testing.T) {
 	t.Parallel()
 	member := domain.Caller{Kind: domain.CallerUser, UserID: "usr_1", OrganizationID: "org_1", Role: domain.RoleMember}

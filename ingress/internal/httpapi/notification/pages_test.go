@@ -17,7 +17,7 @@ import (
 func TestTheLargestPagesAreSmall(t *testing.T) {
 	t.Parallel()
 	const (
-		maxAddress = 2048 // bytes of an endpoint's URL
+		maxAddress = 2048 // maximum bytes of an endpoint's URL
 		maxReason  = 4096 // maximum bytes of the reason for a failed attempt, which contains a URL
 	)
 	// In JSON, the character < takes six bytes, the most that any character takes.

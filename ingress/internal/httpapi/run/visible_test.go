@@ -34,8 +34,9 @@ func TestVisitorsSeeOnlyListedFields(t *testing.T) {
 	}
 }
 
-// TestVisitorsFieldsAreDecided fails if a run has a field that is not in the list of this test.
-// Before you add a field to the list: if visitors must not see it, remove it in runForVisitor.
+// TestVisitorsFieldsAreDecided fails if a run has a field that is not in the list of this test. If
+// visitors must not see a new field, remove the field in runForVisitor before you add its name to
+// the list.
 func TestVisitorsFieldsAreDecided(t *testing.T) {
 	t.Parallel()
 	const decided = "id status agentId templateId sessionId trigger attachments message output citations toolCalls usage error omittedTurns " +

@@ -55,9 +55,9 @@ func TestDownloadsAreCounted(t *testing.T) {
 	refused(reader(1, 9), apierr.RateLimited, "organization")
 
 	// After a few organizations have taken the general slots, the remaining slots are for
-	// newcomers, of which each gets one. While all transfers keep the pace, further transfers are
-	// rejected. If they are slow, a new organization gets an equal share and no more. If every
-	// organization has one slot, a further organization still gets one.
+	// newcomers, and each newcomer gets one slot. While all transfers keep the pace, further
+	// transfers are rejected. If the transfers are slow, a new organization gets an equal share and
+	// no more. If every organization has one slot, a further organization still gets one slot.
 	for ; len(all.Open) < filesAtOnce; org++ {
 		takeSlot(t, &all, httptest.NewRecorder(), reader(org, 0))
 		refused(reader(org, 0), apierr.Overloaded, "too many files")
@@ -100,7 +100,7 @@ func fill(t *testing.T, all *Limiter, perOrganization int) (next int) {
 }
 
 // However slowly a few organizations read, an organization with fewer downloads gets a slot
-// immediately. The oldest of their downloads is aborted.
+// immediately. The oldest download of the few organizations is aborted.
 func TestSlowReadersDoNotShutOutOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
