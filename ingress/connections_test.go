@@ -20,7 +20,7 @@ func health(t *testing.T, conn net.Conn) (status int, body string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = res.Body.Close() }() // reads the body to its end
+	defer func() { _ = res.Body.Close() }() // discards the rest of the body, if any
 	raw, err := io.ReadAll(res.Body)
 	if err != nil {
 		t.Fatal(err)

@@ -3,7 +3,7 @@ package ingress_test
 import "testing"
 
 // If an automation's request is repeated after its session was erased, the response has the error
-// code erased.
+// code "erased".
 func TestErasedAutomation(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())

@@ -25,8 +25,8 @@ import (
 )
 
 // testEnv is a real ingress on loopback, with a database, a bus and an organization that calls the
-// ingress. There are no workers. Instead, echo finishes runs over the real bus and in the real
-// tables.
+// ingress. There are no workers. Instead, the method echo finishes runs over the real bus and in
+// the real tables.
 type testEnv struct {
 	*testing.T
 	dsn   string // data source of the database's owner

@@ -27,7 +27,7 @@ type watcher struct {
 	heard chan string // types of the received events, in order; closed when the stream ends
 }
 
-// watch opens the stream of an organization's changes and returns once it is ready.
+// watch opens the stream of an organization's changes. It returns when the stream is ready.
 func (r *testEnv) watch(headers head) *watcher {
 	r.Helper()
 	w := &watcher{r.follow("GET", r.url+"/api/events", headers, ""), make(chan string, 1024)}

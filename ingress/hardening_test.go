@@ -44,9 +44,10 @@ func (w *wire) write(text string) {
 	}
 }
 
-// responses returns the statuses of the responses that the server sends. It waits up to 10 s for
-// each of the due responses, and then a moment for further responses. If end is set, it waits until
-// the server has closed the connection.
+// responses returns the statuses of the responses that the server sends. The argument due is the
+// number of expected responses. responses waits up to a minute for each expected response, and then
+// a moment for further responses. If the argument end is set, responses waits until the server has
+// closed the connection.
 func (w *wire) responses(due int, end bool) (statuses []int, closed bool) {
 	w.t.Helper()
 	for {
@@ -79,8 +80,9 @@ const quiet = 300 * time.Millisecond // longer than a server on loopback takes t
 
 // A proxy and the service could disagree on where an ambiguous request ends. The service either
 // rejects the request and closes the connection, or parses it in the only way that RFC 9112 allows.
-// It closes the connection after every chunked request. RFC 9112 requires this if the request also
-// has a Content-Length, which net/http does not report.
+// RFC 9112 requires that the connection is closed after a chunked request that also has a
+// Content-Length. net/http does not report this Content-Length, so the service closes the
+// connection after every chunked request.
 func TestSmuggling(t *testing.T) {
 	t.Parallel()
 	r := hardened(t)

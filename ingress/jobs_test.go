@@ -13,8 +13,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// smallNATS runs a NATS server whose streams together may have at most size bytes. The returned
-// function resize restarts the server with another limit.
+// smallNATS runs a NATS server. The argument size limits the total size of the server's streams.
+// The returned function resize restarts the server with another limit.
 func smallNATS(t *testing.T, size string) (server *testkit.NATSServer, resize func(size string)) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "little.conf")
@@ -32,8 +32,8 @@ func smallNATS(t *testing.T, size string) (server *testkit.NATSServer, resize fu
 	}
 }
 
-// wantJobs waits until /readyz and /metrics report that NATS is reachable, and that the job stream
-// works if work is true, or fails if it is false.
+// wantJobs waits until /readyz and /metrics report the expected state. NATS must be reachable. The
+// job stream must work if the argument work is true, and must fail if the argument is false.
 func (r *testEnv) wantJobs(when string, work bool) {
 	r.Helper()
 	result, up, status := "ok", "1", 200

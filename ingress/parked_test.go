@@ -14,7 +14,7 @@ import (
 )
 
 // park parks the run until a person approves a tool call, in the same way as a worker. It stores
-// the state of the run and, unless silent is set, publishes that state.
+// the state of the run. Unless the argument silent is set, it also publishes that state.
 func (h *scriptedWorker) park(callID string, silent bool) {
 	h.Helper()
 	input := json.RawMessage(`{"text":"hi"}`)
@@ -76,8 +76,8 @@ func TestAWaitEndsWhenItsRunRequiresAnAction(t *testing.T) {
 			h.park("call_1", silent)
 			began := time.Now()
 			// A long poll that reads the run for the first time after it was parked waits for the
-			// next change. The test therefore checks it last and does not measure its duration. The
-			// tests of package dispatch cover long polls without this race.
+			// next change. The test therefore checks the long poll last and does not measure its
+			// duration. The tests of package dispatch cover long polls without this race.
 			for _, c := range []struct {
 				what   string
 				got    chan answer
@@ -146,7 +146,7 @@ func (r *testEnv) awaitRequests(n int) {
 	}
 }
 
-// If a decision finishes a run, waiting requests and streams get that result like any other.
+// If a decision finishes a run, waiting requests and streams get that result like any other result.
 func TestAbandoningARunAnswersWaitingRequests(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())

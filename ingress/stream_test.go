@@ -187,7 +187,7 @@ func (r *testEnv) take() *scriptedWorker {
 	return h
 }
 
-// begin claims the run for its first attempt, or for the next one after it was requeued.
+// begin claims the run for its first attempt, or for the next attempt after the run was requeued.
 func (h *scriptedWorker) begin() {
 	h.Helper()
 	claims, err := h.store.Executions.Claim(h.Context(), []string{h.bell.RunID})
@@ -349,7 +349,7 @@ func TestAStreamResumesOnAnotherIngress(t *testing.T) {
 	bases := []string{r.url, second}
 	runID := r.enqueued()
 	whole := r.events(r.url, runID, "")
-	var received []frame // events of a reader that disconnects and resumes after each of them
+	var received []frame // events of a reader that disconnects and resumes after each event
 	last := ""
 	hop := func(want int) {
 		t.Helper()

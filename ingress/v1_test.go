@@ -25,7 +25,7 @@ type v1Error struct {
 	}
 }
 
-// v1 checks an error response in OpenAI's form. want is a text of the form "type code param".
+// v1 checks an error response in OpenAI's form. The argument want has the form "type code param".
 func (a answer) v1(status int, want string) v1Error {
 	a.t.Helper()
 	var e v1Error
@@ -81,7 +81,8 @@ func (r *testEnv) withTemplates() {
 	}
 }
 
-// row returns the result of a query for one value.
+// row runs a query for a single value, and stores the result in the variable to which the argument
+// value points.
 func (r *testEnv) row(value any, query string, args ...any) {
 	r.Helper()
 	if err := testkit.SQL(r.T, r.dsn).QueryRowContext(r.Context(), query, args...).Scan(value); err != nil {
@@ -278,7 +279,8 @@ func TestACompletionIsIdempotent(t *testing.T) {
 		}
 		got.v1(422, "invalid_request_error idempotency_key_reused null")
 	}
-	// The idempotency keys of each agent are separate, and so are those of chats.
+	// An idempotency key of a completion does not match the runs of another agent or the runs that
+	// chat requests have started.
 	if other := r.call("POST", completionsPath, key, strings.Replace(body, r.agent, r.newAgent(`"user"`), 1)).want(200); other.body == first.body {
 		t.Error("an idempotency key matched a run of another agent")
 	}

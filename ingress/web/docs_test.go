@@ -80,8 +80,8 @@ func TestDocsPages(t *testing.T) {
 	}
 }
 
-// checkLinksBetween checks that the fragments in links from one page to another exist. pages
-// contains the pages by path.
+// checkLinksBetween checks that the fragments in links from one page to another exist. The argument
+// pages contains the pages by path.
 func checkLinksBetween(t *testing.T, pages map[string][]byte) {
 	t.Helper()
 	for name, page := range pages {

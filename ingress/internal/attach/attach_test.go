@@ -93,8 +93,8 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// The number of fetches per organization is limited, and the last slots remain for organizations
-// without a fetch.
+// The number of fetches per organization is limited. The last slots are reserved for organizations
+// without a fetch in progress.
 func TestFetchesAreBounded(t *testing.T) {
 	t.Parallel()
 	f := newFetcher(nil)

@@ -87,8 +87,8 @@ func FuzzClientAddr(f *testing.F) {
 		if got.IsValid() && got.Is4In6() || got.Zone() != "" {
 			t.Errorf("%s is not in its canonical form", got)
 		}
-		// A trusted proxy appends the client's address. The entries to its left must have no
-		// effect.
+		// A trusted proxy appends the client's address. The entries to the left of this address
+		// must have no effect.
 		if !proxies.Trust(got) && got != from {
 			req.Header["X-Forwarded-For"] = append([]string{"192.0.2.77"}, req.Header["X-Forwarded-For"]...)
 			if again := proxies.ClientAddr(req); again != got {

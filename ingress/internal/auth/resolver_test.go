@@ -437,7 +437,8 @@ func TestUseOfKeysIsRecorded(t *testing.T) {
 	}
 }
 
-// A read that began before a change must not be cached after it: it may have missed the change.
+// A read that began before a change must not be cached after the change, because the read may have
+// missed the change.
 func TestCacheIgnoresAReadDuringAChange(t *testing.T) {
 	t.Parallel()
 	started, changed := make(chan struct{}), make(chan struct{})

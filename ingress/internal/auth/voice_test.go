@@ -33,8 +33,8 @@ func newVoiceEnv(t *testing.T) *voiceEnv {
 	return s
 }
 
-// requestVoice authenticates a request for a voice connection. headers are texts of the form "name:
-// value".
+// requestVoice authenticates a request for a voice connection. The arguments headers have the form
+// "name: value".
 func (s *voiceEnv) requestVoice(t *testing.T, need Need, headers ...string) (Identity, error) {
 	t.Helper()
 	req := httptest.NewRequestWithContext(t.Context(), "GET", "/v1/realtime", nil)

@@ -36,8 +36,8 @@ func (q *queues) set(org string, runs int, failing bool) {
 	q.runs[org], q.failing = runs, failing
 }
 
-// offer submits the given number of runs of an organization without a count between them. It
-// returns how many were admitted.
+// offer submits the given number of runs of an organization. The backlog is not counted in the
+// meantime. offer returns how many runs were admitted.
 func (q *queues) offer(t *testing.T, b *backlog, org string, calls int) (admitted int) {
 	t.Helper()
 	for range calls {
@@ -152,9 +152,9 @@ func TestBacklogIsBoundedWhileItCannotBeCounted(t *testing.T) {
 	})
 }
 
-// An organization may have n queued runs if the sum of its last count and of the runs admitted
-// since then reaches n. It may also have n queued runs if the count stopped before it had counted
-// all runs.
+// The method mayHave reports whether an organization might have n queued runs. It returns true if
+// the sum of the last count and of the runs admitted since then reaches n. It also returns true if
+// the count stopped before it had counted all runs.
 func TestBacklogReportsWhoMayHaveManyRuns(t *testing.T) {
 	t.Parallel()
 	q := &queues{runs: map[string]int{"a": 3}}

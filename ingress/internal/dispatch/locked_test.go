@@ -75,7 +75,7 @@ func TestABriefLockIsWaitedFor(t *testing.T) {
 		}
 		accepted <- err
 	}()
-	for range 30 { // repeats the request for longer than one batch waits for the lock
+	for range 30 { // sends other requests for a longer time than a batch waits for the lock
 		s, err := d.Submit(t.Context(), d.run(""))
 		must(t, err)
 		d.Release(s)

@@ -61,7 +61,7 @@ func TestInputIsTheRequest(t *testing.T) {
 }
 
 // The fingerprint of a request depends on the request as it was sent. It does not depend on the
-// values that Before looks up.
+// values that the function Before looks up.
 func TestAFingerprintIsThatOfTheRequest(t *testing.T) {
 	t.Parallel()
 	s := &Submission{Message: "m", Sent: []string{"previous", "run_1"}}

@@ -91,7 +91,8 @@ func (d *testEnv) submit() *Submitted {
 	return s
 }
 
-// run returns a new run to submit. An empty session means a session only for this run.
+// run returns a new run to submit. If the argument session is empty, the run gets a session of its
+// own.
 func (d *testEnv) run(session string) queuedb.NewRun {
 	run := queuedb.NewRun{
 		ID: id.New(id.Run), OrganizationID: d.org, AgentID: d.agent, CallerKind: domain.CallerSystem, Principal: "system", TriggerType: "api",
@@ -122,7 +123,7 @@ func (d *testEnv) park(runID, callID string) (notifyFinished func()) {
 	return func() { d.bus.Done(runID, d.inbox, nil) }
 }
 
-// read returns the run as it is stored, which is what requests get that have not submitted it.
+// read reads the run from the database, like a request that did not submit the run.
 func (d *testEnv) read(runID string) *Submitted {
 	d.Helper()
 	run, err := d.store.Runs.RunByID(d.Context(), d.org, "", runID)
@@ -130,8 +131,8 @@ func (d *testEnv) read(runID string) *Submitted {
 	return Attach(run)
 }
 
-// waitLimit is much longer than the time until a poll finds the end of a run, on a machine of any
-// load.
+// waitLimit is much longer than the time until a poll finds the end of a run, even on a busy
+// machine.
 const waitLimit = time.Minute
 
 // wait starts to wait for the run. It returns once the dispatcher has registered the wait.
@@ -163,7 +164,8 @@ func (d *testEnv) count(s *Submitted) int {
 	return 0
 }
 
-// wantEnd fails the test if the wait does not end before its timeout.
+// wantEnd fails the test if the wait takes more than half of waitLimit, or if the field Ended of
+// the result differs from the argument ended.
 func (d *testEnv) wantEnd(what string, got chan Result, ended bool) {
 	d.Helper()
 	began := time.Now()
@@ -173,7 +175,7 @@ func (d *testEnv) wantEnd(what string, got chan Result, ended bool) {
 	}
 }
 
-// wantOpen makes the dispatcher read the run. It fails the test if the wait has ended.
+// wantOpen makes the dispatcher read the run, and fails the test if the wait has then ended.
 func (d *testEnv) wantOpen(what string, got chan Result, runID string) {
 	d.Helper()
 	must(d.T, d.waiting.readSome(d.Context(), []rundb.RunRef{{OrganizationID: d.org, RunID: runID}}))

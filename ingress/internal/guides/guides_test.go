@@ -131,7 +131,7 @@ func TestSearch(t *testing.T) {
 }
 
 // TestVariables checks that a page explains the variables of its code before the first code that
-// uses one, except variables that the page sets.
+// uses a variable. The page does not explain variables that its code sets.
 func TestVariables(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ source, summary, before string }{

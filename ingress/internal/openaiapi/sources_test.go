@@ -61,7 +61,8 @@ func TestAppendix(t *testing.T) {
 	}
 }
 
-// Clients send answers back with their lists of sources and files, which must be removed.
+// Clients send answers back together with the lists of sources and files. The service must remove
+// these lists.
 func TestHistoryLosesTheAppendix(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

@@ -86,8 +86,8 @@ func TestConverseWithCalls(t *testing.T) {
 	}
 }
 
-// The client's calls at the end of a run are streamed once, although several attempts may report
-// them. The final response contains the calls again.
+// The calls of the client's functions at the end of a run are streamed once, although several
+// attempts may report them. The final response contains the calls again.
 func TestCallsOfTheClient(t *testing.T) {
 	t.Parallel()
 	call := domain.ToolCall{ID: clientCallID, Name: "weather", Status: domain.CallPending, Input: json.RawMessage(`{"city":"Bern"}`), Client: true}

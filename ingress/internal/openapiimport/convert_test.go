@@ -254,7 +254,7 @@ func TestTooManyOperationsMustBeNamed(t *testing.T) {
 	}
 }
 
-// The schemas of a document within all size limits may still expand to an enormous size. Such a
+// Even if a document is within all size limits, its schemas may expand to an enormous size. Such a
 // document is rejected quickly, and the error states the reason.
 func TestWorkIsBounded(t *testing.T) {
 	t.Parallel()

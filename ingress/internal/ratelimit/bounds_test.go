@@ -305,7 +305,8 @@ func TestPlenty(t *testing.T) {
 	t.Parallel()
 	l := newLedger()
 	caller := domain.Caller{Kind: domain.CallerSystem, OrganizationID: "org_1"}
-	limits := ingress(l, Settings{Demo: 10, User: 300, System: 200}) // leases ten tokens at a time, and again when fewer than five are left
+	// The ingress leases ten tokens at a time, and leases more when fewer than five are left.
+	limits := ingress(l, Settings{Demo: 10, User: 300, System: 200})
 	if limits.Plenty(caller) {
 		t.Error("there are tokens before the first lease")
 	}

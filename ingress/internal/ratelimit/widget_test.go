@@ -27,8 +27,8 @@ func sendMessage(t *testing.T, l *Limits, caller domain.Caller) Decision {
 	return d
 }
 
-// The limits of visitor, address and agent apply independently, and across ingresses. A refused
-// request gets the limit that it exceeded.
+// The limits of visitor, address and agent apply independently, and across ingresses. The decision
+// on a refused request names the limit that the request exceeded.
 func TestWidgetLimits(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

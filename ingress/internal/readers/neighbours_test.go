@@ -13,8 +13,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// leaveFor works like leave for a run of the given organization. shown is the text that the client
-// has shown.
+// leaveFor works like leave for a run of the given organization. The argument shown is the text
+// that the client has shown.
 func (i *ingress) leaveFor(org, runID, shown string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := i.Begin(storedFor(org, runID, runID), Rules{Grace: Grace, Shows: shown != ""}).Follow(texts{shown})

@@ -120,7 +120,7 @@ func newIngress(t *testing.T, name string, b *fakeBus) *ingress {
 	return i
 }
 
-// stored returns a run of a session, which has not finished.
+// stored returns an unfinished run of a session.
 func stored(runID, session string) *rundb.StoredRun { return storedFor("org_1", runID, session) }
 
 func storedFor(org, runID, session string) *rundb.StoredRun {
@@ -387,8 +387,9 @@ func TestARetryTakesTheLatestAttemptOnce(t *testing.T) {
 	})
 }
 
-// A client reads a run that another request has started, at another ingress, and leaves. The run is
-// cancelled, and its history gets the text that this client has shown.
+// A request starts a run, and its client leaves. Another client reads the run at another ingress
+// and leaves, too. The run is cancelled, and its history gets the text that the second client has
+// shown.
 func TestTheTextOfAResumedReadingCounts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -34,7 +34,8 @@ func TestASessionCanBeSentBack(t *testing.T) {
 		"output":{"format":{"type":"audio/pcm","rate":24000},"speed":1,"voice":"marin"}}}}`)), "session.updated")
 }
 
-// reported returns the session object in e, which must contain exactly one event.
+// reported returns the session object of the event in e. It fails the test unless e contains
+// exactly one event, and this event has the given type.
 func (r *testEnv) reported(e Effects, kind string) json.RawMessage {
 	r.tb.Helper()
 	var event struct {
@@ -47,8 +48,8 @@ func (r *testEnv) reported(e Effects, kind string) json.RawMessage {
 	return event.Session
 }
 
-// A field that only the beta protocol has is rejected. The error names the field in the beta
-// protocol and in the current one.
+// A field that only the beta protocol has is rejected. The error names the field of the beta
+// protocol and the corresponding field of the current protocol.
 func TestFieldsOfTheBetaAreRefused(t *testing.T) {
 	t.Parallel()
 	for at, fields := range map[string][]moved{"session": betaSession, "response": betaResponse} {

@@ -221,7 +221,7 @@ func TestPlayheads(t *testing.T) {
 	want(0, 0)
 	p.more(at(100), 500*perMS)
 	want(100, 0)
-	for now := 100; now < 400; now++ { // frequent calls must not accumulate rounding errors
+	for now := 100; now < 400; now++ { // the rounding errors of frequent calls must not accumulate
 		p.advance(at(now).Add(313 * time.Microsecond))
 	}
 	want(400, 300)

@@ -85,8 +85,9 @@ func TestDeletedItemsDelayNothing(t *testing.T) {
 	}
 }
 
-// The audio of an inserted item precedes the uncommitted audio, which must therefore be sent to the
-// worker again after the item. At most two seconds of audio are sent again.
+// The audio of an inserted item precedes the uncommitted audio. The uncommitted audio must
+// therefore be sent to the worker again after the item. At most two seconds of audio are sent
+// again.
 func TestAnItemDoesNotRepeatTheBuffer(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

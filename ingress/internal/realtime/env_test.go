@@ -84,13 +84,13 @@ func (r *testEnv) report(word string, args []string, rest string) {
 	switch word {
 	case "alive": // arguments: processed position and needed position, in milliseconds
 		report = contract.VoiceReport{Type: contract.VoiceAlive, Heard: arg(0) * perMS, Needs: arg(1) * perMS}
-	case "started": // argument: id of the item
+	case "started": // arguments: id of the item, and start of the speech in milliseconds
 		report = contract.VoiceReport{Type: contract.VoiceStarted, Item: args[0], From: arg(1) * perMS}
 	case "stopped":
 		report = contract.VoiceReport{Type: contract.VoiceStopped, Item: args[0], From: arg(1) * perMS, To: arg(2) * perMS}
 	case "transcript":
 		report = contract.VoiceReport{Type: contract.VoiceTranscript, Item: args[0], Text: after(1)}
-	case "segment": // arguments: answer, first byte and last byte
+	case "segment": // arguments: answer, and start and end of the segment in bytes
 		report = contract.VoiceReport{Type: contract.VoiceSegment, Answer: args[0], Start: int(arg(1)), End: int(arg(2))}
 	case "said":
 		report = contract.VoiceReport{Type: contract.VoiceSaid, Answer: args[0]}
@@ -108,7 +108,7 @@ func (r *testEnv) run(word string, args []string, rest string) {
 	after := strings.TrimPrefix(rest, args[0])
 	after = strings.TrimPrefix(after, " ")
 	switch word {
-	case "speech": // answer, first byte, last byte, duration in ms; sent to the client at once unless another word follows
+	case "speech": // arguments: answer, start and end in bytes, duration in ms; sent to the client at once unless another word follows
 		ms := number(r.tb, args[3])
 		e := r.c.Audio(r.now, contract.VoiceAudio{
 			Answer: args[0], Start: number(r.tb, args[1]), End: number(r.tb, args[2]), PCM: make([]byte, ms*perMS*sampleBytes),

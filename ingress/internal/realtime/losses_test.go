@@ -68,7 +68,7 @@ func (k *talk) say(words string) {
 	}
 }
 
-// step executes a random one of the steps that are possible. It returns false if none is possible.
+// step executes a randomly chosen step. It returns false if no step is possible.
 func (k *talk) step() bool {
 	k.now = k.now.Add(time.Duration(k.dice.IntN(20)) * time.Millisecond)
 	if k.worker != nil && k.dice.Float64() < k.losses {

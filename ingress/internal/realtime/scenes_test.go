@@ -89,7 +89,7 @@ func TestEveryEventOccursInAScene(t *testing.T) {
 	var out strings.Builder
 	for _, kind := range slices.Sorted(maps.Keys(seen)) {
 		body := seen[kind]
-		if kind == "response.output_audio.delta" { // contains several seconds of silence
+		if kind == "response.output_audio.delta" { // this event contains several seconds of silence
 			body = body[:min(len(body), 200)]
 		}
 		out.WriteString(body + "\n")

@@ -34,7 +34,7 @@ type worker struct {
 	answer string
 	text   []byte
 	start  int // offset of the next byte of the answer that must be spoken
-	base   int // offset of text within the answer, in bytes
+	base   int // offset of the field text within the answer, in bytes
 	last   bool
 	skip   int64
 	said   bool

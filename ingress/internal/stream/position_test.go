@@ -9,8 +9,8 @@ import (
 	"parley/shared/domain"
 )
 
-// eventMessage returns a bus message with the given number of consecutive events. first is the id
-// of the first event.
+// eventMessage returns a bus message with the given number of consecutive events. The argument
+// first is the id of the first event.
 func eventMessage(tb testing.TB, first string, events int) []byte {
 	tb.Helper()
 	id := eventID(tb, first)

@@ -131,7 +131,7 @@ func newID() func(string) string {
 	return func(prefix string) string { return fmt.Sprintf("%s_%d", prefix, last.Add(1)) }
 }
 
-// ended waits until a connection has ended. It returns the log.
+// ended waits until a connection has ended. It returns the log output of the gate.
 func (r *testEnv) ended() string {
 	r.Helper()
 	select {
@@ -286,7 +286,7 @@ func (c *client) next() event {
 	return event{}
 }
 
-// want reads events until one of the given type arrives, and returns that one.
+// want reads events until an event of the given type arrives, and returns that event.
 func (c *client) want(kind string) event {
 	c.Helper()
 	var others []string
@@ -461,7 +461,7 @@ func (r *testEnv) voiceSession() *workerSession {
 	}
 }
 
-// want reads commands until one of the given type arrives, and returns that one.
+// want reads commands until a command of the given type arrives, and returns that command.
 func (l *workerSession) want(kind string) contract.VoiceCommand {
 	l.Helper()
 	for {
@@ -496,8 +496,9 @@ func speech(start, end int) []byte {
 	return pcm
 }
 
-// say sends the audio of a segment in frames of 100 ms. It omits the first skip samples. If whole
-// is set, it then reports that the segment is complete.
+// say sends the audio of a segment in frames of 100 ms. The argument skip is the number of samples
+// at the beginning that say omits. If the argument whole is set, say then reports that the segment
+// is complete.
 func (l *workerSession) say(c contract.VoiceCommand, start, end int, skip int64, whole bool) {
 	l.Helper()
 	pcm := speech(start, end)[2*skip:]

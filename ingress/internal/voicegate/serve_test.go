@@ -396,7 +396,7 @@ func TestARepeatedlyLostVoiceSessionIsClosed(t *testing.T) {
 	for range maxLosses {
 		l := r.voiceSession()
 		c.append(make([]byte, 4800))
-		l.wantHeard(2400) // both sides must have opened the session, or its loss would not count
+		l.wantHeard(2400) // the loss counts only if both sides have opened the session
 		close(l.quit)
 	}
 	c.wantClose("voice_unavailable", websocket.StatusTryAgainLater)

@@ -90,8 +90,8 @@ func TestPayloadValuesAreNotTemplates(t *testing.T) {
 	}
 }
 
-// A message contains its values completely, up to 2 MiB. A small delivery cannot become a large
-// message.
+// A message contains the values of fields completely, but it has at most 2 MiB. A small delivery
+// cannot become a large message.
 func TestMessagesAreTruncated(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("é", 1<<20-200_000)

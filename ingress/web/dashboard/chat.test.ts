@@ -193,7 +193,7 @@ export const tests: Test[] = [
       await service.answer("/api/agents", stream(`id: 0.1\nevent: run.created\ndata: ${created.data}\n\n`, true));
       await until(session, () => only(session).cutOff === "lost");
       ok(/Connection lost/.test(shown()), shown());
-      await service.answer("/api/agents", stream(": ping\n\n", false)); // the run waits for another worker
+      await service.answer("/api/agents", stream(": ping\n\n", false)); // as if the run waited for another worker
       await until(session, () => only(session).cutOff === "resuming");
       ok(!/Connection lost/.test(shown()) && /Resuming the answer/.test(shown()), shown());
       render(null, box);

@@ -17,7 +17,7 @@ export const tests: Test[] = [
       document.body.append(root);
       try {
         render(h(First, {}), root);
-        await new Promise((resolve) => setTimeout(resolve, 300)); // the retry waits for the click
+        await new Promise((resolve) => setTimeout(resolve, 300)); // by then, the first page has begun to load the code
         render(h(Second, {}), root);
         come();
         await new Promise((resolve) => setTimeout(resolve, 1000));

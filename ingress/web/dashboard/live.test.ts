@@ -50,7 +50,7 @@ async function withService(answers: Record<string, Answer[]>, test: (page: HTMLE
   } finally {
     render(null, page);
     page.remove();
-    await until(() => streams.every((s) => s.aborted)).finally(() => (globalThis.fetch = real)); // soon, because nothing listens
+    await until(() => streams.every((s) => s.aborted)).finally(() => (globalThis.fetch = real)); // the page closes its streams a moment later
   }
 }
 

@@ -101,7 +101,7 @@ export const tests: Test[] = [
         ok(Math.round(sum) <= Math.round(read(duration(whole))), `${duration(whole)}: ${shown.join(" + ")}`);
         equal(shown, want);
       }
-      equal([1740, ...roundDurations(1740, [{ took: 999 }, { took: 741 }])].map(duration), ["1.7 s", "999 ms", "741 ms"]); // exact parts
+      equal([1740, ...roundDurations(1740, [{ took: 999 }, { took: 741 }])].map(duration), ["1.7 s", "999 ms", "741 ms"]); // the parts are shown exactly
       // The duration of a tool call is also shown elsewhere, so it changes last.
       equal(roundDurations(2520, [{ took: 1260, fixed: true }, { took: 1260 }]).map(duration), ["1.3 s", "1.2 s"]);
       equal(roundDurations(2520, [{ took: 1260 }, { took: 1260, fixed: true }]).map(duration), ["1.2 s", "1.3 s"]);

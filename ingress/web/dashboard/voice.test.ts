@@ -38,8 +38,8 @@ function resample(hertz: number, from: number): Float32Array {
 }
 
 /**
- * Returns a connected call and the events that it has sent. The call's loudspeaker stops on
- * command.
+ * Returns a connected call and the events that it has sent. When the call stops its loudspeaker,
+ * the loudspeaker reports the argument stops as the part that was played.
  */
 function newCall(session: ChatSession, stops: Played | null) {
   const call = new Call(session);
@@ -52,8 +52,8 @@ function newCall(session: ChatSession, stops: Played | null) {
 }
 
 /**
- * A session without a service. It records the names of the answers that are passed to cut, and does
- * not read which parts of them were played.
+ * A session without a service. It records the ids of the answers that are passed to the method cut.
+ * It does not read which parts of these answers were played.
  */
 class FakeSession extends ChatSession {
   readonly cuts: string[] = [];

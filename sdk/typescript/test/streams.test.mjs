@@ -45,7 +45,7 @@ test("a stream that is resumed after its last event is empty and has its run", a
 test("a large event in many chunks takes linear time", async () => {
   const large = "x".repeat(8_000_000);
   const { parley } = client([events(...pieces(begun + delta("1.2", large) + completed("1.3", large), 1_000))]);
-  const begin = process.cpuUsage(); // other processes may use the processor in the meantime
+  const begin = process.cpuUsage(); // counts only the CPU time of this process
   assert.equal((await all(parley.chat.stream(message).text())).join(""), large);
   const { user, system } = process.cpuUsage(begin);
   assert.ok(user + system < 10_000_000, `${user + system} µs`);

@@ -44,7 +44,7 @@ func configuredWarning(t *testing.T, env map[string]string, args ...string) (tab
 			for _, name := range flag.Envs {
 				if _, set := os.LookupEnv(name); set {
 					t.Setenv(name, "")                        // restores the variable after the test
-					if err := os.Unsetenv(name); err != nil { //nolint:forbidigo // an empty value differs from none
+					if err := os.Unsetenv(name); err != nil { //nolint:forbidigo // an empty variable differs from an unset variable
 						t.Fatal(err)
 					}
 				}
@@ -182,8 +182,9 @@ func TestConfigWarnsOfRemovedSettings(t *testing.T) { //nolint:paralleltest // u
 	}
 }
 
-// TestConfigRejectsInvalidSettings checks that the command fails if the service would not start. It
-// still prints the settings, and ignores settings that the selected roles do not read.
+// TestConfigRejectsInvalidSettings checks that the command fails if the service would not start.
+// The command still prints the settings in this case. It ignores invalid settings that the selected
+// roles do not read.
 func TestConfigRejectsInvalidSettings(t *testing.T) { //nolint:paralleltest // uses the process's environment
 	for _, c := range []struct{ name, value, roles, want string }{
 		{"PRICES_CURRENCY", "gold", "", `PRICES_CURRENCY must be the ISO 4217 code of a currency, such as USD or EUR, not "gold"`},

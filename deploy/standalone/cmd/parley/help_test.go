@@ -71,8 +71,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestEveryCommandHasExamples checks that every command except prove has examples, and that their
-// flags have help texts.
+// TestEveryCommandHasExamples checks that every command except prove has examples, and that the
+// flags of these commands have help texts.
 func TestEveryCommandHasExamples(t *testing.T) {
 	t.Parallel()
 	for _, node := range newParser(new(commands)).Model.Leaves(true) {
@@ -83,7 +83,7 @@ func TestEveryCommandHasExamples(t *testing.T) {
 			}
 			continue
 		}
-		if name, _, _ := strings.Cut(strings.TrimSpace(node.Path()), " ("); !strings.Contains(shows.Examples(), "parley "+name) { // the page shows its aliases
+		if name, _, _ := strings.Cut(strings.TrimSpace(node.Path()), " ("); !strings.Contains(shows.Examples(), "parley "+name) { // the path ends with the aliases
 			t.Errorf("the examples of %s do not call it", node.Path())
 		}
 		for _, f := range node.Flags {
@@ -94,7 +94,8 @@ func TestEveryCommandHasExamples(t *testing.T) {
 	}
 }
 
-// TestThreeWaysToAskForHelp compares the output of -h, --help and the command help.
+// TestThreeWaysToAskForHelp checks that the flags -h and --help and the command `parley help` print
+// the same page.
 func TestThreeWaysToAskForHelp(t *testing.T) {
 	t.Parallel()
 	want := pages(newParser(new(commands)))["keys-create"]

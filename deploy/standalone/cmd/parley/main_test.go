@@ -13,8 +13,8 @@ import (
 	parley "parley/sdk/go"
 )
 
-// TestUsageErrorsAreSaidLast runs every command with invalid arguments and with an invalid setting.
-// The error must be the last line of the output.
+// TestUsageErrorsAreSaidLast parses command lines with invalid arguments, and valid command lines
+// with an invalid setting in the environment. The error must be the last line of the output.
 func TestUsageErrorsAreSaidLast(t *testing.T) {
 	wrong := func(args ...string) (lines []string, code int) {
 		var out bytes.Buffer

@@ -91,8 +91,8 @@ func TestCode(t *testing.T) {
 	}
 }
 
-// TestComplaintsAreSafe checks that errors contain no control characters from a service's response,
-// which could control the terminal.
+// TestComplaintsAreSafe checks that error messages omit the control characters of a service's
+// response. Such characters could control the terminal.
 func TestComplaintsAreSafe(t *testing.T) {
 	t.Parallel()
 	const code, says = "x\x1b]0;t\n\a\u202e", "a\x1b[2J\u2066b\nc\u009b"

@@ -77,7 +77,8 @@ func TestRunsOnATerminal(t *testing.T) {
 	}
 }
 
-// column returns the number of characters before a text in its line.
+// column returns the column at which the text says begins. The column is the number of preceding
+// characters in the same line.
 func column(text, says string) int {
 	before, _, _ := strings.Cut(text, says)
 	return utf8.RuneCountInString(before[strings.LastIndex(before, "\n")+1:])

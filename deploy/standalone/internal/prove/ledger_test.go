@@ -50,7 +50,7 @@ func TestLedgerHonoursKeysAndNothingElse(t *testing.T) {
 	}{
 		{"a", `{"trigger":6}`, http.StatusOK},
 		{"a", `{"trigger":6}`, http.StatusOK},
-		{"b", `{"trigger":6}`, http.StatusOK}, // another key is another effect
+		{"b", `{"trigger":6}`, http.StatusOK}, // another key has a separate effect
 		{"a", `{"trigger":3}`, http.StatusOK}, // the same key with another trigger has a separate effect
 		{"", `{"trigger":13}`, http.StatusOK},
 		{"", `{"trigger":13}`, http.StatusOK}, // without a key, each request is a separate effect

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// flakyService responds to the first attempts of each trigger with statuses from a list. Then it
-// responds with the trigger's run.
+// flakyService responds to its first requests with the statuses in the field tries. It responds to
+// all later requests with a completed run.
 type flakyService struct {
 	mu    sync.Mutex
 	keys  []string
@@ -90,10 +90,10 @@ func TestReplayIsTheCurrentAnswer(t *testing.T) {
 
 	s := newLoad(newAPI(server.URL, 1), 2, false)
 	s.run(t.Context(), 1)
-	f.tries = []int{200, 200, 503, 500, 200} // the two triggers have already received the first two statuses
+	f.tries = []int{200, 200, 503, 500, 200} // the service has already received two requests, so it skips two statuses
 	s.replay(t.Context(), 1)
 	if got := string(s.answers[0].Replay); got != `{"id":"run_early","status":"running"}` {
-		t.Errorf("the first replay = %s", got) // the replay is sent again after 503 and then receives status 500
+		t.Errorf("the first replay = %s", got) // status 503 causes a retry, and the response to the retry has status 500
 	}
 	if got := string(s.answers[1].Replay); got != `{"id":"run_early","status":"running"}` {
 		t.Errorf("the second replay = %s", got)

@@ -11,7 +11,7 @@ import (
 	"parley/shared/store/pgserver"
 )
 
-// fakeInstance is an instance whose end a test determines.
+// fakeInstance is an instance that ends when Kill is called or the test closes the channel done.
 type fakeInstance struct {
 	done  chan struct{}
 	ended bool // whether End was called

@@ -17,7 +17,7 @@ func script(t *testing.T, ready, text string) command {
 func TestProcessIsReadyAndKilled(t *testing.T) {
 	t.Parallel()
 	c := script(t, "is ready", `echo "$WHAT, is ready; $HOME"; read never </dev/zero`)
-	for range 2 { // the second process must not count as ready because of the output of the first
+	for range 2 { // the output of the first process must not make the second process count as ready
 		l, err := c.launch(t.Context())
 		if err != nil {
 			t.Fatal(err)

@@ -28,7 +28,7 @@ func TestVerdict(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		spoil func(e *Evidence)
-		want  Verdict // without Triggers, and without counts of answers, runs and effects that equal Triggers
+		want  Verdict // Triggers is omitted; Answered, Runs and Effects are 0 if they equal Triggers
 		says  string
 	}{
 		"proved": {func(*Evidence) {}, Verdict{}, ""},

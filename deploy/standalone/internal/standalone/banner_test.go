@@ -6,7 +6,8 @@ import (
 	"parley/shared/config"
 )
 
-// The banner names the setting that is missing for a real model, and no setting that is already set.
+// The banner names the setting that is missing for a real model, and no setting that is already
+// set.
 func TestBannerNamesTheMissingSetting(t *testing.T) {
 	t.Parallel()
 	for want, w := range map[string]config.Workers{
@@ -28,8 +29,8 @@ func TestBannerNamesTheMissingSetting(t *testing.T) {
 	}
 }
 
-// TestProgramName checks that the login page shows the program as the operator's shell finds it,
-// but no directory of the server.
+// TestProgramName checks that the login page shows a relative path of the program unchanged, but
+// only the last part of an absolute path.
 func TestProgramName(t *testing.T) {
 	t.Parallel()
 	for arg, want := range map[string]string{"bin/parley": "bin/parley", "./parley": "./parley", "parley": "parley", "/srv/secret/parley": "parley"} {

@@ -68,7 +68,7 @@ func sound() Doctor {
 
 func TestDoctorReportsFoundAndMissing(t *testing.T) {
 	t.Setenv("RUNSC", "")
-	for name, c := range map[string]struct { //nolint:paralleltest // RUNSC affects the whole process
+	for name, c := range map[string]struct { //nolint:paralleltest // the variable RUNSC affects the whole process
 		machine machine
 		change  func(*Doctor)
 		lines   []string // the table must contain each of these lines: state, name, part of the text

@@ -47,12 +47,13 @@ func TestResetPassword(t *testing.T) {
 	if err := command.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "nobody@example.com") {
 		t.Errorf("without an account: %v", err)
 	}
-	// An invitation link takes the email address from an account that is in use.
+	// A person who joins with an invitation link takes over the email address of an account that
+	// has not proven the address.
 	other, err := st.Accounts.SignUp(t.Context(), accountdb.NewUser{Email: "bea@example.com", Name: "Bea", PasswordHash: "hash"}, newLogin())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for n := range 2 { // an account that has accepted an invitation counts as in use
+	for n := range 2 { // the second invitation gets Bea's address below
 		link := accountdb.NewInvitation{TokenHash: []byte{byte(n)}, ExpiresAt: time.Now().Add(time.Hour)}
 		inviter := accountdb.Actor{OrganizationID: other.Organization.ID, UserID: other.User.ID}
 		if _, err := st.Organizations.AddMember(t.Context(), inviter, []string{"cleo@example.com", "bea.example@example.com"}[n], domain.RoleMember, link); err != nil {
