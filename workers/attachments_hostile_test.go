@@ -47,8 +47,8 @@ func word(t *testing.T, prolog, text string, parts map[string]string) []byte {
 	return b.Bytes()
 }
 
-// hostileFiles returns files that must not be readable, and files of which only the honest text may
-// be read.
+// hostileFiles returns files that a worker must reject, and files from which a worker may read only
+// the honest text.
 func hostileFiles(t *testing.T) (unreadable, readable map[string]sentFile) {
 	t.Helper()
 	var large bytes.Buffer

@@ -50,8 +50,8 @@ func (r *testEnv) budget(metric domain.BudgetMetric, limit int64) func() domain.
 	}
 }
 
-// Simultaneous runs use no more tokens than their budget allows. Each run is charged the tokens
-// that it reports. If no tokens are left, a run fails, and its error names the budget.
+// Simultaneous runs use no more tokens than their budget allows. The budget is charged for the
+// tokens that each run reports. If no tokens are left, a run fails, and its error names the budget.
 func TestSimultaneousRunsNeverExceedTheirBudget(t *testing.T) {
 	t.Parallel()
 	const limit = 40_000

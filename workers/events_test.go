@@ -33,7 +33,8 @@ func (r *testEnv) logFor(runID string) (log *executiondb.EventLog, events []doma
 	return logs[0], events
 }
 
-// said appends the text in the answer's events to text, and the types of all events to types.
+// said returns the concatenated text of the events, and their types. Consecutive pieces of text
+// have a single type in the result.
 func said(t *testing.T, events []domain.Event) (text, types string) {
 	t.Helper()
 	for _, e := range events {

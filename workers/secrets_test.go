@@ -50,8 +50,8 @@ next:
 	return found
 }
 
-// If the key for a tool's secrets was removed, the run, the log and the metrics report that it is
-// missing. After the secrets were encrypted with another key, the tool works again.
+// If the key for a tool's secrets was removed, the run, the log and the metrics report that the key
+// is missing. After the secrets were encrypted with another key, the tool works again.
 func TestToolsWhoseKeyIsRemoved(t *testing.T) { //nolint:tparallel // each step depends on the previous one
 	t.Parallel()
 	model := httptest.NewServer(openaistub.New())

@@ -10,7 +10,8 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// reader is a model that cites the sources of attachments by the numbers in its prompt.
+// reader is a model that returns the text in the field says. The text cites sources by their numbers
+// in the prompt.
 type reader struct {
 	asked *llm.Request
 	says  string
@@ -24,8 +25,9 @@ func (m reader) Stream(_ context.Context, req llm.Request, emit func(llm.Delta))
 	return llm.Response{Text: m.says, Model: "reader", StopReason: llm.StopEnd}, nil
 }
 
-// Passages of attached documents are numbered sources, and those of earlier turns come first. A run
-// without tools can cite them. Citations of other numbers are removed.
+// Passages of attached documents are numbered sources. The sources of earlier turns have the lowest
+// numbers. A run without tools can cite all of these sources. Citations of other numbers are
+// removed.
 func TestAttachedDocumentsAreCited(t *testing.T) {
 	t.Parallel()
 	page := 2

@@ -94,8 +94,8 @@ func TestCallsBesideEachOther(t *testing.T) {
 	}
 }
 
-// wantOrder checks that the starts of calls are reported in the order of the calls, and likewise
-// their ends. Each start must precede its end.
+// wantOrder checks that the starts of calls are reported in the order of the calls, and that the
+// ends are reported in the same order. The start of each call must precede its end.
 func wantOrder(t *testing.T, h *eventLog, calls int) {
 	t.Helper()
 	var started, ended []string

@@ -21,7 +21,7 @@ const (
 	chinese = "埃菲尔铁塔是位于法国巴黎战神广场的铁制镂空塔。铁塔高三百三十米，是巴黎最高的建筑物。"
 )
 
-// citingModel is a model that searches, searches again with a text that cites the sources, and then
+// citingModel is a model that searches, then cites sources in a text and searches again, and then
 // answers. Its output depends only on the prompt.
 type citingModel struct{ cut int }
 

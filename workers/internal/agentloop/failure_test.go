@@ -348,7 +348,7 @@ func TestContextEndsTheRun(t *testing.T) {
 	})
 }
 
-// TestLongCallIDs checks that long ids of tool calls are replaced by short ones. Approvals contain
+// TestLongCallIDs checks that long ids of tool calls are replaced by short ids. Approvals contain
 // these ids.
 func TestLongCallIDs(t *testing.T) {
 	t.Parallel()

@@ -55,8 +55,7 @@ func filterText(text string, cuts ...int) filtered {
 	return got
 }
 
-// short formats each citation as text: its number, the supported words and, if it has one, its
-// quote.
+// short formats each citation as text: its number and the words that it supports.
 func (f filtered) short() string {
 	var all []string
 	for _, c := range f.cited {
@@ -290,7 +289,7 @@ func TestTextIsNotHeldForLong(t *testing.T) {
 }
 
 // bits contains parts from which texts are composed: markers, and parts that look like markers but
-// are not.
+// are not markers.
 var bits = []string{
 	"[", "]", "[", "]", "(", "1", "2", "99", "9", ",", ";", " ", " ", "\n", "\n\n", "\"", "“", "”", "'", "`", "``", "```", "```\n", "~~~\n", "-", "|",
 	"[1]", "[99]", "[1 \"", "[1 \"330 metres tall\"]", "[2 “铁塔高三百三十米”]", "[1 \"painted green\"]", "\"]", "330 metres tall", "铁塔。", "It is tall. ", "🗼",

@@ -51,7 +51,7 @@ type generatedRun struct {
 	refuses  bool // the client's results are errors
 	limits   agentloop.Limits
 	retries  bool // the process permits retries of model calls
-	lost     int  // the first attempt ends after this number of recorded steps; negative: it does not
+	lost     int  // the first attempt is lost after this number of recorded steps; negative: it is not lost
 
 	mu      sync.Mutex
 	sources map[string]string // texts of the sources that the agent's tool returned, by title
@@ -60,7 +60,7 @@ type generatedRun struct {
 	answer  string            // the model's last answer
 }
 
-// clientMode is what a client does with calls to its tool.
+// clientMode determines how a client handles calls of its tool.
 type clientMode int
 
 const (
@@ -95,7 +95,7 @@ func newGeneratedRun(seed uint64, i int) *generatedRun {
 	for i := range 6 {
 		c.replies = append(c.replies, c.reply(g, i == 0))
 	}
-	if g.n(10) == 0 { // the provider fails until the end
+	if g.n(10) == 0 { // the provider fails until the end of the run
 		fault := pick(g, append([]string{"429", "429", "429", "hang", "503"}, replacingFaults...)...)
 		for i := g.n(3); i < len(c.replies); i++ {
 			c.replies[i].Fault = fault
@@ -329,7 +329,7 @@ func (c *generatedRun) input(t *testing.T) agentloop.Input {
 	return in
 }
 
-// shown is what a run's watchers have received from one attempt.
+// shown contains the text and the data that one attempt of a run has published.
 type shown struct {
 	text    strings.Builder
 	outputs []string // data of output.delta events

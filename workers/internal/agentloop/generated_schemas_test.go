@@ -21,8 +21,8 @@ import (
 )
 
 // maxRunTime is the maximum duration of a generated run. Most of this time is reserved for the
-// checks of the answers, because no deadline interrupts them. A run usually takes milliseconds, so
-// a busy machine stays below this limit.
+// checks of the answers, because no deadline interrupts these checks. A run usually takes
+// milliseconds, so a busy machine stays below this limit.
 const maxRunTime = time.Minute
 
 // possibleCodes are the codes with which a generated run may fail. docs/errors.md documents them.
@@ -39,7 +39,8 @@ var possibleCodes = []string{
 //
 // The data of a completed run must match its schema. A validator without this package's limits
 // checks this again. A cited value must occur in its source. A failed run must have a documented
-// code, and with output_invalid, it must name the errors. LONG=1 tests 100,000 schemas.
+// code. If the code is output_invalid, the error must name the mismatches. LONG=1 tests 100,000
+// schemas.
 func TestGeneratedSchemas(t *testing.T) {
 	t.Parallel()
 	n := 3_000
@@ -156,7 +157,7 @@ func (c *generatedRun) complain(o outcome) string {
 	case o.attempts == maxAttempts && (errors.As(o.err, &parked) || errors.Is(o.err, errLost)):
 		return ""
 	default:
-		return "the run ended with " + o.err.Error() // also after its deadline
+		return "the run ended with " + o.err.Error() // for example, because the deadline of the run has passed
 	}
 }
 
@@ -217,7 +218,8 @@ func (c *generatedRun) complainOfCitation(text string, values map[string]any, ci
 		return "the source does not contain the words: " + source
 	}
 
-	// A string occurs as whole words, and a number as the same amount.
+	// The cited text of a string must be whole words of the source. The cited text of a number must
+	// state the same amount.
 	if want, ok := value.(string); ok {
 		whole := regexp.MustCompile(`(^|\W)` + regexp.QuoteMeta(cited.CitedText) + `($|\W)`)
 		if strings.TrimSpace(want) != cited.CitedText || !whole.MatchString(source) {
@@ -315,8 +317,7 @@ type leaf struct {
 	value any // a string or a json.Number
 }
 
-// leaves returns the strings and numbers of a JSON text. If the text is not valid JSON, there are
-// none.
+// leaves returns the strings and numbers of a JSON text, or nil if the text is not valid JSON.
 func leaves(text string) (all []leaf) {
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()

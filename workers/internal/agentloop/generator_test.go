@@ -41,8 +41,8 @@ func written(value any) string {
 	return string(raw)
 }
 
-// generator generates schemas. For each schema, it generates answers that match it entirely, partly
-// or not at all.
+// generator generates schemas. For each schema, it generates answers that match the schema
+// entirely, partly or not at all.
 type generator struct{ *rand.Rand }
 
 func (g generator) n(n int) int { return g.IntN(n) }

@@ -227,9 +227,9 @@ func TestResultCountsAgainstMaxBytes(t *testing.T) {
 	}
 }
 
-// TestAnswerToolIsNotCounted checks that the limit of tool calls does not count calls of the tool
-// whose arguments are the answer. The model requests one or two calls of the agent's own tool, and
-// then answers with the answer tool, the first time with an answer that does not match the schema.
+// TestAnswerToolIsNotCounted checks that calls of the answer tool do not count towards the limit of
+// tool calls. The arguments of this tool are the answer. In most cases, the model first gives an
+// answer that does not match the schema.
 func TestAnswerToolIsNotCounted(t *testing.T) {
 	t.Parallel()
 	answer := func(arguments string) modelstub.Reply {

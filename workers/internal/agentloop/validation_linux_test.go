@@ -27,8 +27,9 @@ func threadTime(b *testing.B) time.Duration {
 
 // BenchmarkValidation measures how much a schema adds to the duration of a run whose answer has 10
 // KiB. The heap is as large as a worker's heap, so that garbage is collected as often as in a
-// worker. Besides the duration it reports the processor time, which contains the validation's share
-// of the garbage collection, but not the time in which other processes use the processor.
+// worker. Besides the duration, the benchmark reports the processor time, which contains the
+// validation's share of the garbage collection, but not the time in which other processes use the
+// processor.
 func BenchmarkValidation(b *testing.B) {
 	heap := make([]byte, 64<<20)
 	defer runtime.KeepAlive(heap)

@@ -25,8 +25,8 @@ func (l *lister) List(context.Context) (domain.ModelList, error) {
 	return domain.ModelList{Default: "offline", Models: []string{"offline"}}, l.err
 }
 
-// A complete list is cached for a minute, and an incomplete one for ten seconds. Claims of another
-// kind are refused.
+// A complete list is cached for a minute, and an incomplete list is cached for ten seconds. Claims
+// of another kind are refused.
 func TestListOfModels(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

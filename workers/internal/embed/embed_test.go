@@ -254,7 +254,7 @@ func TestTheCallersEndIsNoFailure(t *testing.T) {
 	}
 }
 
-// quiet checks that an error and its causes contain neither the key nor any text.
+// quiet checks that an error and its causes contain neither the key nor the test's secret text.
 func quiet(t *testing.T, name string, err error) {
 	t.Helper()
 	for cause := err; cause != nil; cause = errors.Unwrap(cause) {

@@ -43,8 +43,9 @@ func TestCompute(t *testing.T) {
 	}
 }
 
-// The offline model needs no service. If no model is configured, any other name results in an error
-// that states this.
+// The offline model needs no service. If no model is configured, the error for any other name
+// refers to the setting EMBEDDINGS_MODEL. If a different model is configured, the error names that
+// model.
 func TestComputeOffline(t *testing.T) {
 	t.Parallel()
 	var none *embed.Embedder

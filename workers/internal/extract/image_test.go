@@ -82,7 +82,8 @@ func TestHostileImagesFail(t *testing.T) {
 	}
 }
 
-// The worker accepts an image only if the image matches the description.
+// The worker accepts an image only if the image matches the description that the reader sends with
+// the image.
 func TestAnImageOfATakenOverReader(t *testing.T) {
 	t.Parallel()
 	good := string(newPNG(t, 3, 2))

@@ -78,7 +78,7 @@ func lookAround(paths []string, address string) surroundings {
 }
 
 // reportAround reports the reader's surroundings if the document begins with looksAround. Otherwise
-// it does nothing.
+// reportAround does nothing.
 func reportAround(content string) {
 	order, is := strings.CutPrefix(content, spell+looksAround)
 	if !is {
@@ -98,7 +98,8 @@ func reportAround(content string) {
 	select {}                                          // waits until the test has examined this process from outside
 }
 
-// reportAround must run before misbehave, which ignores the documents that reportAround handles.
+// reportAround must run before misbehave. Otherwise misbehave would panic, because the map spells
+// does not contain the behavior that these documents name.
 func init() { //nolint:gochecknoinits // readers begin before any test
 	if os.Args[0] != programPath {
 		return

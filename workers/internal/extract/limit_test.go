@@ -78,7 +78,7 @@ func (k *killedBox) Read(p []byte) (int, error) {
 }
 
 // A reader sends its greeting before it parses the document. If the reader then dies, the document
-// is the cause, so it is not retried.
+// is the cause, so the document is not retried.
 func TestAReaderGreetsBeforeItParses(t *testing.T) {
 	t.Parallel()
 	var wrote []byte

@@ -17,8 +17,8 @@ import (
 	"parley/workers/internal/parse/pdf/pdftest"
 )
 
-// leastWords is the minimum fraction of a page's words, as found by pdftotext, that Parley must
-// find.
+// leastWords is the minimum fraction that Parley must find of the words that pdftotext finds on a
+// page.
 const leastWords = 0.98
 
 //go:embed testdata/scripts.html

@@ -103,8 +103,8 @@ var spells = map[string]func(){
 			time.Sleep(5 * time.Millisecond) //nolint:forbidigo // this reader must wait while the limits are tested
 		}
 	},
-	"canary on stderr":     func() { fmt.Print(hello); fmt.Fprintln(os.Stderr, canary); os.Exit(1) }, //nolint:revive // it replaces a main
-	"canary before hello":  func() { fmt.Fprintln(os.Stderr, canary); os.Exit(1) },                   //nolint:revive // the same
+	"canary on stderr":     func() { fmt.Print(hello); fmt.Fprintln(os.Stderr, canary); os.Exit(1) }, //nolint:revive // acts as a main function
+	"canary before hello":  func() { fmt.Fprintln(os.Stderr, canary); os.Exit(1) },                   //nolint:revive // as above
 	"canary as hello":      func() { fmt.Println(canary) },
 	"canary as end":        func() { fmt.Print(canary) },
 	"canary in panic":      func() { fmt.Print(hello); panic(canary) },
@@ -138,8 +138,8 @@ func respond(lines ...string) {
 
 func printLines(lines ...string) { fmt.Print(strings.Join(lines, "\n") + "\n") }
 
-// misbehave runs the behavior that a document names, inside the sandbox. If a document names none,
-// it does nothing.
+// In a sandbox, misbehave runs the behavior that the document names. If the document names no
+// behavior, misbehave does nothing.
 func misbehave() {
 	if os.Args[0] != programPath {
 		return

@@ -231,7 +231,7 @@ func TestOneOrganizationsFloodDelaysNoOther(t *testing.T) {
 }
 
 // TestOneOrganizationsSlowDocumentsLeaveRoom checks that an organization gets a slot after another
-// one has sent more endless documents than there are slots.
+// organization has sent more endless documents than there are slots.
 func TestOneOrganizationsSlowDocumentsLeaveRoom(t *testing.T) {
 	t.Parallel()
 	for _, concurrency := range []int{2, 3} {

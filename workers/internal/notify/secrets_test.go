@@ -12,7 +12,7 @@ import (
 )
 
 // If the key for an endpoint's secret is missing, no notification is sent to the endpoint. The
-// owner of the endpoint and the operator both learn the reason. Once the secret has been encrypted
+// owner of the endpoint and the operator both learn the reason. After the secret has been encrypted
 // with a new key, the pending notifications are signed and sent.
 func TestAnEndpointWhoseKeyIsRemoved(t *testing.T) {
 	t.Parallel()

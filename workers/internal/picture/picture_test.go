@@ -136,7 +136,7 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// Malicious images are rejected: those with too many pixels, damaged ones, and those in other
+// Malicious images are rejected: images with too many pixels, damaged images, and images in other
 // formats.
 func TestHostileImages(t *testing.T) {
 	t.Parallel()

@@ -16,7 +16,8 @@ import (
 
 const clientRun = "run_01h455vb4pex5vsknk084sn02q"
 
-// newTools returns the JSON of an input whose client has the tool weather.
+// newTools returns the JSON of an input whose client has the tool weather. If the argument returns
+// is true, the run ends with the client's calls instead of waiting for their results.
 func newTools(t *testing.T, in domain.Input, returns bool) []byte {
 	t.Helper()
 	in.ClientTools = &domain.ClientTools{Tools: []domain.ClientTool{{Name: "weather", InputSchema: json.RawMessage(`{"type":"object"}`)}}, Return: returns}

@@ -15,8 +15,8 @@ import (
 	"parley/workers/internal/llm/scripted"
 )
 
-// grantingEnv is an environment in which every claim of a run succeeds. It calls look before it
-// saves a result.
+// grantingEnv is an environment in which every claim of a run succeeds. The method Finish calls the
+// function look before it saves a result.
 type grantingEnv struct {
 	*testEnv
 	claim executiondb.Claimed

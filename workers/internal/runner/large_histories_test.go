@@ -12,7 +12,7 @@ import (
 )
 
 // largeHistories is a store of sessions with histories of the maximum size. If org_1 reads a
-// history, the call waits until release is closed.
+// history, the call waits until the channel release is closed.
 type largeHistories struct {
 	release chan struct{}
 
@@ -83,8 +83,8 @@ func TestLargeHistoriesWaitForRoom(t *testing.T) {
 	})
 }
 
-// If a part of a history does not fit into the model's context, its memory is released, so that the
-// next run can start.
+// If a part of a history does not fit into the model's context, the memory of this part is
+// released, so that the next run can start.
 func TestUnusedMemoryIsReleased(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -28,7 +28,7 @@ type lockingEnv struct {
 	lost   string               // id of a run that another worker has taken over
 
 	tries int
-	alone []int // sizes of the batches that contained only results
+	alone []int // number of results in each call of Finish
 	fails error
 }
 
@@ -76,8 +76,8 @@ func (l *lockingEnv) Journal(context.Context, lease.Held, int, []byte) (bool, er
 	return true, nil
 }
 
-// The heartbeat extends the leases of runs, and is retried for a locked run. It ends the attempt at
-// a run that another worker has taken over.
+// The heartbeat extends the leases of runs, and is retried for a locked run. The heartbeat ends the
+// attempt at a run that another worker has taken over.
 func TestHeartbeatsOfRuns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestHeartbeatsOfRuns(t *testing.T) {
 }
 
 // The result of a locked run is saved as soon as the lock is released. The results of other runs do
-// not wait for it.
+// not wait for the lock.
 func TestALockedResultIsSavedOnceItsRunIsFree(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -27,7 +27,7 @@ type backend struct {
 	kind string
 	call func(ctx context.Context, r tool.Request) (tool.Result, error)
 	list func(ctx context.Context, r tool.Request) ([]tool.Spec, error)
-	// The absent servers that List returns.
+	// absent contains the absent servers that List returns.
 	absent []contract.AbsentServer
 }
 
@@ -50,7 +50,7 @@ type faults struct {
 	noConfig error
 	stale    bool  // true if the run belongs to another worker
 	noBegin  error // error of BeginSend
-	noEnd    int   // number of times for which EndSend fails
+	noEnd    int   // number of calls of EndSend and CancelSend that fail
 }
 
 // fakeEnv contains the bus, the store and the ledger of a server under test.

@@ -30,7 +30,7 @@ func newStuckSession(t *testing.T) (*session, *fakeEnd) {
 	return l, r
 }
 
-// failures returns, by item, the number of rejections because of a limit.
+// failures returns how often the session has reported each item as failed because of a limit.
 func (r *fakeEnd) failures(t *testing.T) map[string]int {
 	t.Helper()
 	reported := map[string]int{}

@@ -186,8 +186,8 @@ func TestConfigureDetection(t *testing.T) {
 	}
 }
 
-// TestResumed: a session moves to another worker in the middle of speech. The speech continues
-// there, and audio that waits for transcription is transcribed there.
+// TestResumed: a session moves to another worker in the middle of speech. The speech continues on
+// the new worker, which also transcribes the audio that waits for transcription.
 func TestResumed(t *testing.T) {
 	t.Parallel()
 	pcm := speechFor(t)

@@ -30,8 +30,8 @@ func shop() []llm.ToolSpec {
 	}
 }
 
-// asked returns the calls that the model requests for a message. If it requests none, asked returns
-// its answer.
+// asked returns the calls that the model requests for a message. If the model requests no call,
+// asked returns the model's answer.
 func asked(t *testing.T, tools []llm.ToolSpec, message string) string {
 	t.Helper()
 	res := ask(t, llm.Request{Tools: tools}, message)

@@ -8,8 +8,9 @@ import (
 	"parley/workers/internal/llm/offline"
 )
 
-// TestForcedCalls forces calls of a tool. An argument has the value that the message contains for it.
-// Without such a value, a text is the message, and any other argument is empty.
+// TestForcedCalls forces calls of a tool. Each argument is the value that the message contains for
+// this argument. If there is no such value, a text argument is the whole message, and any other
+// argument is empty.
 func TestForcedCalls(t *testing.T) {
 	t.Parallel()
 	const person = `{"type":"object","properties":{"name":{"type":"string"},"age":{"type":"integer"},"city":{"anyOf":[{"type":"string"},{"type":"null"}]}},

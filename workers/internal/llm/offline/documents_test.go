@@ -163,7 +163,8 @@ func TestAnswersFromDocuments(t *testing.T) {
 }
 
 // TestOverviewHasNoQuery checks that a question about the documents as a whole leads to a call
-// without a query, unless the tool requires one. The query for one document is its name.
+// without a query, unless the tool requires one. If the question names one document, the query is
+// the name of this document.
 func TestOverviewHasNoQuery(t *testing.T) {
 	t.Parallel()
 	const overview = "What are the main points of the documents?"
@@ -218,8 +219,9 @@ func (k *knowledge) Call(_ context.Context, call tool.Call) (tool.Result, error)
 	return tool.Result{Output: json.RawMessage(`{"results":[]}`), Sources: k.sources}, nil
 }
 
-// TestFilledFromTheBestPassage fills in a number from the sentence that an answer in text would
-// quote first, and cites its source. An earlier source has another number next to the same word.
+// TestFilledFromTheBestPassage checks that the model takes a number from the sentence that a text
+// answer would quote, and cites the source of this sentence. An earlier source has another number
+// next to the same word.
 func TestFilledFromTheBestPassage(t *testing.T) {
 	t.Parallel()
 	k := &knowledge{sources: []domain.Citation{

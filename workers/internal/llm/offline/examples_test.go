@@ -20,7 +20,7 @@ func TestSuggestedMessagesOfTemplates(t *testing.T) {
 	for _, tpl := range templates.All() {
 		for _, message := range tpl.SuggestedMessages {
 			var specs []llm.ToolSpec
-			want := "" // the tool that the model calls; it searches the web only on request
+			want := "" // the tool that the model calls; the model searches the web only on request
 			for _, tool := range []struct {
 				name    string
 				enabled bool
@@ -86,9 +86,9 @@ var sampleAnswers = map[string]string{
 	"What do the documents say about glass shades?":                 "Glass shades may be washed by hand with mild soap.",
 }
 
-// TestTemplatesAnswerFromSamples asks each template with documents its suggested messages. The
-// answers come from the sample documents, whether passages are long or short. Comparisons quote both
-// reports.
+// TestTemplatesAnswerFromSamples sends the suggested messages of each template with documents. The
+// answers must come from the sample documents, whether passages are long or short. An answer must
+// quote both reports if its message asks for a comparison, and only then.
 func TestTemplatesAnswerFromSamples(t *testing.T) {
 	t.Parallel()
 	for _, length := range []int{100, 0, 10_000} {
@@ -115,8 +115,8 @@ func TestTemplatesAnswerFromSamples(t *testing.T) {
 }
 
 // TestDemoAgentAnswersWithoutTheWeb checks the demo agent in a new installation, which has no web
-// search. A question about its lamps, and each suggested message, is answered from its documents or
-// by a program.
+// search. Each suggested message, and a question about shipping costs, is answered from the
+// documents or by a program.
 func TestDemoAgentAnswersWithoutTheWeb(t *testing.T) {
 	t.Parallel()
 	object := []byte(`{"type":"object"}`)

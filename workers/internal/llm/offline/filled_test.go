@@ -10,7 +10,8 @@ import (
 )
 
 // TestSchemasAreFilledFromAttachments compares the data of answers and the citations of their
-// values. The message precedes the attachments, and documents precede images.
+// values. A value in the message takes precedence over the attachments, and documents take
+// precedence over images.
 func TestSchemasAreFilledFromAttachments(t *testing.T) {
 	t.Parallel()
 	document := llm.Attachment{Name: "order.pdf", MediaType: "application/pdf", Passages: []domain.Citation{

@@ -47,8 +47,8 @@ func contentTypes(part, kind string) file {
 		`<Override PartName="/` + part + `" ContentType="` + kind + `"/></Types>`}
 }
 
-// rels returns the part with the relationships of another part. pairs contains kinds and targets
-// alternately.
+// rels returns the part with the relationships of another part. The argument pairs contains the
+// kind and the target of each relationship.
 func rels(of string, pairs ...string) file {
 	var b strings.Builder
 	b.WriteString(`<?xml version="1.0"?><Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">`)

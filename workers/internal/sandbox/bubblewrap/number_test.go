@@ -24,7 +24,7 @@ func numbered(t *testing.T, number int) *Backend {
 }
 
 // number returns a pid of at least 3. If taken is true, a process on this machine has this pid;
-// otherwise, none has.
+// otherwise, no process has this pid.
 func number(t *testing.T, taken bool) int {
 	t.Helper()
 	for n := 3; n < 5000; n++ {

@@ -47,14 +47,14 @@ func spin(limit time.Duration) {
 }
 
 func child(what string, n int) {
-	time.AfterFunc(30*time.Second, func() { os.Exit(3) }) //nolint:revive // ends it even if the test hangs
+	time.AfterFunc(30*time.Second, func() { os.Exit(3) }) //nolint:revive // ends this process even if the test hangs
 	switch what {
 	case "wait":
 	case "stubborn":
 		signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	case "spin":
 		spin(time.Duration(n) * time.Millisecond)
-	case "allocate": // MiB
+	case "allocate": // allocates n MiB
 		allocated := make([]byte, n<<20)
 		for i := 0; i < len(allocated); i += 4096 {
 			allocated[i] = 1

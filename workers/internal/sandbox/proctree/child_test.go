@@ -51,7 +51,7 @@ func spin(limit time.Duration) {
 }
 
 func child(what string, n int) {
-	time.AfterFunc(20*time.Second, func() { os.Exit(3) }) //nolint:revive // ends it even if the test hangs
+	time.AfterFunc(20*time.Second, func() { os.Exit(3) }) //nolint:revive // ends this process even if the test hangs
 	switch what {
 	case "wait":
 	case "stubborn":

@@ -10,7 +10,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// openBare opens an interpreter on a backend whose starts a test can make fail.
+// openBare opens an interpreter on a new bareBackend. The test can make starts of sandboxes fail
+// with the method failWith.
 func openBare(t *testing.T, warm int, report func(error)) (*bareBackend, *Interpreter) {
 	t.Helper()
 	backend := newBare(t)

@@ -187,7 +187,7 @@ func (s *suite) seenFromHost(t *testing.T) {
 print("ready", flush=True)
 sys.stdin.read()`)
 	line(t, bufio.NewReader(box.Stdout()), box)
-	found := slices.DeleteFunc(marked(mark), func(p process) bool { return p.name != mark }) // others have the mark in their arguments
+	found := slices.DeleteFunc(marked(mark), func(p process) bool { return p.name != mark }) // other processes have the mark as an argument
 	if len(found) != 1 {
 		t.Fatalf("unexpected processes of the program: %v", found)
 	}

@@ -10,8 +10,9 @@ import (
 	"parley/workers/internal/sandbox/python"
 )
 
-// exceedHelpers contains helper functions of the programs. To protect the machine that runs the
-// tests, a program stops at many times a limit that does not work, and prints unlimitedSign.
+// exceedHelpers contains helper functions of the programs. If a limit does not work, a program
+// prints unlimitedSign and stops when it has used many times the limit. This protects the machine
+// that runs the tests.
 //
 //go:embed probes/exceed.py
 var exceedHelpers string

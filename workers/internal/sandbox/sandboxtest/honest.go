@@ -19,7 +19,8 @@ type honestProgram struct {
 	module string
 	// A program with slow set is omitted for backends whose sandboxes start slowly.
 	slow bool
-	// counted programs are omitted if memory is measured per process and not counted by a cgroup.
+	// A program with counted set is omitted if memory is measured per process and not counted by a
+	// cgroup.
 	counted bool
 }
 

@@ -198,7 +198,7 @@ func (h *host) share(t *testing.T) {
 	t.Cleanup(func() { _, _ = unix.SysvShmCtl(id, unix.IPC_RMID, nil) })
 
 	name, _ := unix.BytePtrFromString(h.canary)
-	address := uintptr(unsafe.Pointer(name)) //nolint:gosec // there is no function for it
+	address := uintptr(unsafe.Pointer(name)) //nolint:gosec // no package has a function for this call
 	fd, _, code := unix.Syscall6(unix.SYS_MQ_OPEN, address, unix.O_CREAT|unix.O_RDWR, 0o666, 0, 0, 0)
 	if code != 0 {
 		t.Logf("no message queue on this host: %v", code)
@@ -247,8 +247,8 @@ sys.stdin.read()`
 	h.pids = append(h.pids, command.Process.Pid)
 }
 
-// leave opens files that processes started from here inherit, like files that a shell or service
-// manager has left open.
+// leave opens files without O_CLOEXEC, so that the children of this process inherit these files. A
+// shell or a service manager may leave files open in the same way.
 func (h *host) leave(t *testing.T) {
 	t.Helper()
 	for _, path := range []string{"/", h.folders[0], h.files[0]} {

@@ -133,7 +133,7 @@ func each(parallel, n int, do func(int)) {
 	all.Wait()
 }
 
-// exceed runs a program and searches for processes that it has left.
+// exceed runs a program and searches for processes that the program has left.
 func (s *suite) exceed(ctx context.Context, in *python.Interpreter, e excess) excessResult {
 	mark := newMark()
 	ctx, cancel := context.WithTimeout(ctx, runTimeout)

@@ -8,7 +8,8 @@ import (
 )
 
 // Alone waits until no other backend's suite runs on this machine. It then blocks other suites
-// until release is called. If suites ran simultaneously, fork bombs would delay the other suite.
+// until release is called. If suites ran simultaneously, the fork bombs of one suite would delay
+// the other suite.
 func Alone() (release func(), err error) {
 	path := filepath.Join(os.TempDir(), fmt.Sprintf("parley-test-sandboxes-%d", os.Getuid()))
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)

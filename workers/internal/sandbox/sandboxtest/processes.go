@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// goneTimeout is the maximum time that processes of a sandbox may live after its end. To die, each
-// process needs a moment of processor time at low priority.
+// goneTimeout is the maximum time that processes of a sandbox may live after the sandbox has ended.
+// To die, each process needs a moment of processor time at low priority.
 const goneTimeout = 5 * time.Second
 
 // process is a process on the host.

@@ -98,7 +98,7 @@ var calls = []call{
 	{"splice", unix.SYS_SPLICE, [6]uintptr{wild, 0, wild, 0, 1, 0}, refused},
 	{"a number that is not a call", 999, [6]uintptr{}, refused},
 
-	{"clone for a thread", unix.SYS_CLONE, [6]uintptr{unix.CLONE_SIGHAND}, syscall.EINVAL}, // without CLONE_VM, which the kernel rejects
+	{"clone for a thread", unix.SYS_CLONE, [6]uintptr{unix.CLONE_SIGHAND}, syscall.EINVAL}, // the kernel rejects CLONE_SIGHAND without CLONE_VM
 	{"clone NEWUSER", unix.SYS_CLONE, [6]uintptr{unix.CLONE_NEWUSER | unix.CLONE_SIGHAND}, refused},
 	{"clone NEWNS", unix.SYS_CLONE, [6]uintptr{unix.CLONE_NEWNS | unix.CLONE_SIGHAND}, refused},
 	{"clone NEWPID", unix.SYS_CLONE, [6]uintptr{unix.CLONE_NEWPID | unix.CLONE_SIGHAND}, refused},

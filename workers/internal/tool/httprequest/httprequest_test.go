@@ -77,7 +77,8 @@ func (l *fakeServer) count() int {
 	return len(l.asked)
 }
 
-// open decrypts secrets that have this prefix, for one organization and agent only.
+// open decrypts secrets of the form "sealed:<value>", and only for the organization org_1 and the
+// agent ag_1.
 func open(sealed, org, target string) (string, error) {
 	plain, ok := strings.CutPrefix(sealed, "sealed:")
 	if !ok || org != "org_1" || target != "ag_1" {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// holding adds lists of an organization to a cache. lists is their number and size the size of
-// each.
+// holding adds lists of an organization to a cache. The argument lists is the number of lists, and
+// the argument size is the size of each list.
 func holding(t *testing.T, c *cache, at *atomic.Int64, org string, lists, size int) {
 	t.Helper()
 	for n := range lists {
@@ -38,9 +38,9 @@ func TestOrganizationsWithTheMostListsLoseFirst(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name                         string
-		small, smallLists, smallSize int // number of other organizations, and the number and size of each one's lists
-		lists, size                  int // number and size of the lists of the organization that is added last
-		want                         int // number of this organization's lists that remain
+		small, smallLists, smallSize int // number of other organizations, number of lists of each of them, and size of each of these lists
+		lists, size                  int // the same for the organization that is added last
+		want                         int // number of the last organization's lists that remain
 	}{
 		{"lists of one", 1, 10, 1, 600, 1, maxOrg},
 		{"bytes of one", 1, 10, 1, 20, 1 << 20, 8},

@@ -27,7 +27,7 @@ type countingServer struct {
 
 	next http.Handler
 	// intercept may respond to a request instead of the server. method is the method of the
-	// JSON-RPC message or, if the request contains none, the HTTP method.
+	// JSON-RPC message or, if the request contains no message, the HTTP method.
 	intercept func(method string, w http.ResponseWriter, r *http.Request) bool
 
 	mu   sync.Mutex

@@ -47,8 +47,8 @@ func quoted(t *testing.T, v any) string {
 	return string(raw)
 }
 
-// shows returns the secret that a text contains, in plain form or encoded in JSON or a URL, or ""
-// if there is none.
+// shows searches a text for secrets in plain form and as encoded in JSON and in URLs. It returns
+// the first secret that it finds, or "" if the text contains no secret.
 func shows(t *testing.T, text string) string {
 	t.Helper()
 	var whole any
@@ -89,7 +89,8 @@ func TestSecretsThatAServerEchoesAreNotShown(t *testing.T) {
 	}
 }
 
-// rejecting responds to requests with the given method with an error that quotes the request.
+// rejecting returns a function that responds to each request of the given method. The response is
+// an error that quotes the request.
 func rejecting(t *testing.T, method string, status int) func(string, http.ResponseWriter, *http.Request) bool {
 	t.Helper()
 	return func(got string, w http.ResponseWriter, r *http.Request) bool {

@@ -8,7 +8,7 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// TestAnswer contains messages, and the JSON that must be written for them.
+// TestAnswer checks the JSON that Answer returns for a schema and a message.
 func TestAnswer(t *testing.T) {
 	t.Parallel()
 	person := `{"type":"object","properties":{"name":{"type":"string"},"age":{"type":"integer"},"email":{"type":"string","format":"email"},"city":{"type":"string"}},"required":["name","age","email","city"]}`
@@ -51,7 +51,8 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// TestAnswerFromResults takes the values that the message lacks from tool results, with citations.
+// TestAnswerFromResults checks that Answer takes a value from the tool results if the message does
+// not contain the value. Values from sources must have citations.
 func TestAnswerFromResults(t *testing.T) {
 	t.Parallel()
 	schema := `{"type":"object","properties":{"data":{"type":"object","properties":{"tower":{"type":"string"},"height":{"type":"number"},"status":{"type":"string"}},` +
@@ -79,8 +80,9 @@ func TestDataOfOtherTypes(t *testing.T) {
 	}
 }
 
-// TestRecursiveSchemas fills schemas that refer to themselves. Two values of the same reference are
-// nested; the value in them is the smallest valid one, so the nesting ends.
+// TestRecursiveSchemas fills schemas that refer to themselves. Unless the data has more levels, at
+// most two values of the same reference are nested. Any value within these is the smallest valid
+// value, so the nesting ends.
 func TestRecursiveSchemas(t *testing.T) {
 	t.Parallel()
 	tree := `{"$ref":"#/$defs/node","$defs":{"node":{"type":"object","properties":{"name":{"type":"string"},` +
