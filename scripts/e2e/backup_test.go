@@ -390,8 +390,8 @@ func (u *workload) uploadDocument(ctx context.Context, n int) {
 	}
 }
 
-// keep calls note with the ID of the resource that the response created. It records a failure if
-// the response has another status.
+// keep calls the function note with the ID of the resource that the response created. It records a
+// failure if the response has another status.
 func (u *workload) keep(got answer, status int, note func(id string)) (id string) {
 	var made struct {
 		ID string `json:"id"`
