@@ -179,7 +179,8 @@ func (c *cluster) wantSchema(t *testing.T, source *cluster) {
 	}
 }
 
-// wantConsistentRows checks that no row references a missing run, and that no finished run is open.
+// wantConsistentRows checks that no row references a missing run or session, that no run is open,
+// that the runs of a session have different numbers, and that every index is valid.
 func (c *cluster) wantConsistentRows(t *testing.T) {
 	t.Helper()
 	for what, query := range map[string]string{

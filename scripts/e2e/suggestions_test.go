@@ -51,7 +51,7 @@ func TestSuggestedQuestionsWork(t *testing.T) {
 			t.Errorf("%d agents, want the demo agent and the echo agent", len(agents.Data))
 		}
 		for _, agent := range agents.Data {
-			a.asksAll(t, "id="+agent.ID, agent.Name, agent.Suggestions, false) // some of its questions need no documents
+			a.asksAll(t, "id="+agent.ID, agent.Name, agent.Suggestions, false) // the demo agent answers some questions without documents
 		}
 		for _, template := range templates.Data {
 			a.asksAll(t, "template="+template.ID, template.Name, template.SuggestedMessages, template.Tools["knowledge"] != nil)
