@@ -134,8 +134,8 @@ func (b *bombAttack) remove(ctx context.Context, p *person, id string) {
 	delete(b.waiting, id)
 }
 
-// begun waits until a bomb is being processed. The attack has its full effect then: the five
-// organizations have used no CPU time yet, so the service may use all of its slots for bombs.
+// begun waits until a bomb is being processed. At that moment the attack has its full effect: the
+// five organizations have used no CPU time yet, so the service may use all of its slots for bombs.
 func (b *bombAttack) begun(ctx context.Context) {
 	for ctx.Err() == nil {
 		for _, p := range b.people {

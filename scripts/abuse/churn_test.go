@@ -104,7 +104,7 @@ func (c *churn) invitation(ctx context.Context, _ int) {
 		map[string]any{"email": rand.Text() + "@example.test", "role": "member"}))
 }
 
-// upload announces a document of 20 MB, sends a small part and aborts.
+// upload announces a document of 20 MB, sends a small part of it, and aborts the request.
 func (c *churn) upload(ctx context.Context, _ int) {
 	ctx, cut := context.WithTimeout(ctx, 300*time.Millisecond)
 	defer cut()

@@ -15,7 +15,8 @@ import (
 // documentWithin is the time within which the victim's document must be ready.
 const documentWithin = 20 * time.Second
 
-// upload uploads a document as a form and returns its ID, which is empty if it was not accepted.
+// upload uploads a document as a form and returns the document's ID. The ID is empty if the service
+// did not accept the document.
 func (p *person) upload(ctx context.Context, name, content string) (a answer, id string) {
 	var body bytes.Buffer
 	form := multipart.NewWriter(&body)

@@ -55,7 +55,8 @@ type plan struct {
 	each   time.Duration // duration of each part of a round: alone, and during the attack
 }
 
-// formPlan returns the given plan in the short form, and otherwise a plan of several minutes.
+// formPlan returns the plan of the test's form: the argument short in the short form, and a plan of
+// several minutes in the long form.
 func formPlan(short plan) plan {
 	if testing.Short() {
 		return short
@@ -63,9 +64,9 @@ func formPlan(short plan) plan {
 	return plan{rounds: 6, each: 10 * time.Second}
 }
 
-// pace returns the time between two requests of one kind. In the long form it is long enough to
-// keep a victim within the rate limits. The requests of the short form fit into the burst that the
-// limits allow.
+// pace returns the time between two requests of one kind. In the long form, this time is long
+// enough to keep a victim within the rate limits. The requests of the short form fit into the burst
+// that the limits allow.
 func pace(short time.Duration) time.Duration {
 	if testing.Short() {
 		return short

@@ -17,8 +17,8 @@ const (
 	// userTotal is the number of requests per minute that all credentials of a user together may
 	// send. The keys of an organization together have the same limit.
 	userTotal = 600
-	// chatsEach is the number of requests for each chat, including the chat. If all allowed
-	// requests were chats, they would overload the machine.
+	// One in chatsEach of the requests is a chat. If all allowed requests were chats, they would
+	// overload the machine.
 	chatsEach = 8
 
 	ofUser, ofOrganization = "request of a user's key", "request of an organization's key"
@@ -37,8 +37,8 @@ type keyFlood struct {
 	begun time.Time
 }
 
-// newKeyFlood creates keys and organizations. It stops creating keys when the service rejects one
-// or has accepted one more than the limit allows, and does the same for organizations.
+// newKeyFlood creates keys and organizations. It creates keys until the service rejects a key or
+// has accepted one key more than the limit allows. It creates organizations in the same way.
 func newKeyFlood(t *testing.T, s *service) *keyFlood {
 	t.Helper()
 	k := &keyFlood{person: s.signUp(t, s.stranger()).withAgent(t), owned: 1}

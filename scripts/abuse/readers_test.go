@@ -22,7 +22,7 @@ const (
 	readersOrganizations = 4
 	largeTurns           = 32 // turns of a session in an organization; the messages together exceed 8 MiB
 	largeCharacters      = 32_000
-	largestCharacters    = 500_000 // characters in the message of a single run, whose object with the answer is 4 MB
+	largestCharacters    = 500_000 // characters in the message of a single run; the run object with the answer is 4 MB
 	readersEach          = 18      // number of connections per organization
 	readPause            = 500 * time.Millisecond
 	refusedPause         = time.Second // delay before a rejected reader tries again

@@ -16,9 +16,9 @@ const (
 	strangers          = 5 // number of the attackers' organizations
 )
 
-// signatureFlood is an attack with deliveries that are signed wrongly. One address sends many small
-// deliveries to the victim's hooks. Fourteen addresses send large deliveries, each of them one at a
-// time, to hooks of the attackers' five organizations and to the victim's hooks.
+// signatureFlood is an attack with wrongly signed deliveries. One address sends many small
+// deliveries to the victim's hooks. Each of fourteen other addresses sends large deliveries, one at
+// a time, to hooks of the attackers' five organizations and to the victim's hooks.
 type signatureFlood struct {
 	clients   []*client
 	small     []*hook // hooks of the victim

@@ -57,7 +57,7 @@ func (a *account) call(t *testing.T, method, path string, body, into any) {
 }
 
 // try is like call, but returns an error for a failed request or a response with an error status.
-// into may be nil.
+// The argument into may be nil.
 func (a *account) try(ctx context.Context, method, path string, body, into any) error {
 	var payload io.Reader
 	if body != nil {
@@ -104,8 +104,8 @@ func (a *account) try(ctx context.Context, method, path string, body, into any) 
 // on enables a tool.
 var on = map[string]any{"enabled": true}
 
-// agent creates an agent and returns its ID. The request's body has default values; fields adds
-// values and replaces defaults.
+// agent creates an agent and returns its ID. The request's body has default values; the argument
+// fields adds values and replaces defaults.
 func (a *account) agent(t *testing.T, name string, fields map[string]any) (id string) {
 	t.Helper()
 	body := map[string]any{"name": name, "systemPrompt": "Answer briefly.", "allowedCallers": []string{"user", "system"}}

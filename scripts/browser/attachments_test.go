@@ -31,8 +31,9 @@ func lamp(t *testing.T) string {
 	return out.String()
 }
 
-// paste pastes a new image, together with texts, into the focused element. texts is a JavaScript
-// object that maps MIME types to texts. paste returns true if the page handled the event.
+// paste pastes a new image, together with texts, into the focused element. The argument texts is a
+// JavaScript object that maps MIME types to texts. paste returns true if the page handled the
+// event.
 func (p *page) paste(texts string) (taken bool) {
 	p.t.Helper()
 	p.js(&taken, `async () => {
@@ -46,15 +47,15 @@ func (p *page) paste(texts string) (taken bool) {
 	return taken
 }
 
-// drag drags files to the middle of the window, calls the function over while the files hover
-// there, and drops them.
+// drag drags files to the middle of the window, calls the function named over while the files hover
+// there, and drops the files.
 func (p *page) drag(over func(), files ...string) {
 	p.t.Helper()
 	p.dragTo(640, 450, over, files...)
 }
 
-// dragTo drags files to a point of the window, calls the function over while the files hover there,
-// and drops them.
+// dragTo drags files to a point of the window, calls the function named over while the files hover
+// there, and drops the files.
 func (p *page) dragTo(x, y float64, over func(), files ...string) {
 	p.t.Helper()
 	data := &input.DragData{Items: []*input.DragDataItem{}, Files: files, DragOperationsMask: 1}

@@ -12,7 +12,8 @@ func (p *page) back() {
 	p.js(nil, `() => history.back()`)
 }
 
-// stays fails the test unless the page has the given path, with any query, when nothing changes.
+// stays waits until the page has settled. It fails the test unless the page then has the given
+// path, with any query.
 func (p *page) stays(path string) {
 	p.t.Helper()
 	p.settled()

@@ -10,7 +10,7 @@ import (
 // Limits for the first load of a page.
 const (
 	budgetBytes    = 140 << 10 // compressed size of the page and everything that it loads
-	budgetRequests = 14        // number of requests, one of which reads the number in the inbox's badge, and may be repeated
+	budgetRequests = 14        // number of requests, including the one for the inbox's badge, which may be repeated
 	budgetShift    = 0.02      // cumulative layout shift
 	widgetBytes    = 20 << 10
 )

@@ -241,7 +241,7 @@ func TestSpans(t *testing.T) {
 }
 
 // noTileAlone checks that each row of the tiles with the figures of a run has several tiles. A run
-// without an agent version has one tile less.
+// without an agent version has one tile fewer.
 func (p *page) noTileAlone(t *testing.T) {
 	t.Helper()
 	var rows [2][]int

@@ -93,7 +93,7 @@ func (s *testEnv) startParley(t *testing.T, program string) (err error) {
 		"TRANSCRIPTION_MODEL=openai/ear", "AUDIO_BASE_URL="+s.outside.url+"/v1", "AUDIO_API_KEY=ear", "SPEECH_MODEL=offline/espeak-ng",
 		"SEARXNG_URL="+s.outside.url, "OUTBOUND_ALLOW="+s.outside.host,
 		"TRUSTED_PROXIES=127.0.0.0/8", "LIMIT_USER=3000", // each page sends its own client address in a proxy's header
-		"LIMIT_WIDGET_ADDRESS=600", // pages on other origins send no client address, so their visitors share one
+		"LIMIT_WIDGET_ADDRESS=600", // pages on other origins send no client address, so their visitors share one address
 		"SIGNUPS_PER_ADDRESS=0", "MODEL_PRICES="+slowModel+"=100/200", "PRICES_CURRENCY=EUR")
 	if err != nil {
 		return err

@@ -55,8 +55,8 @@ func (a area) in(role, name string) area {
 	return area{p: a.p, path: path}
 }
 
-// first returns the first part of the area that has the given role and name; in requires that there
-// is only one.
+// first returns the first part of the area that has the given role and name; the method in requires
+// that there is only one such part.
 func (a area) first(role, name string) area {
 	found := a.in(role, name)
 	found.path[len(found.path)-1].first = true
@@ -148,7 +148,7 @@ func (a area) node() (cdp.BackendNodeID, error) {
 	return found[0], nil
 }
 
-// nodes returns all elements that match the area's path. It returns an error if there is none.
+// nodes returns all elements that match the area's path. It returns an error if no element matches.
 func (a area) nodes() ([]cdp.BackendNodeID, error) {
 	document, err := send(a.p, dom.GetDocument, dom.GetDocumentParams{})
 	if err != nil {
@@ -343,7 +343,7 @@ func (a area) focusField() {
 	a.p.clicks = before + 1
 }
 
-// holds waits until the value of the field with the given label is the given one.
+// holds waits until the field with the given label contains the given text and nothing else.
 func (a area) holds(label, words string) {
 	a.p.t.Helper()
 	field := a.in("field", label)

@@ -9,8 +9,8 @@ import (
 	"parley/shared/domain"
 )
 
-// title waits until the window's title begins with the given text or, if wanted is false, until it
-// does not.
+// title waits until the window's title begins with the given text or, if wanted is false, until the
+// title does not begin with this text.
 func (p *page) title(begins string, wanted bool) {
 	p.t.Helper()
 	p.until("reading the title", func() error {
@@ -110,8 +110,8 @@ func TestHomeShowsCosts(t *testing.T) {
 	p.inspect("home-costs")
 }
 
-// TestBudgetOnAPhone creates a budget of costs with a decimal comma. The dialog says that no run has
-// had a cost.
+// TestBudgetOnAPhone creates a budget for costs whose limit is written with a decimal comma. The
+// dialog says that no run has had a cost.
 func TestBudgetOnAPhone(t *testing.T) {
 	t.Parallel()
 	p := open(t).signIn(signUp(t))

@@ -61,7 +61,7 @@ func TestWebhook(t *testing.T) {
 	p.click("link", "Deliveries")
 	rejection := p.in("row", "…, rejected: "+reason+"…")
 	rejection.sees(reason)
-	rejection.seesNot("rejected:verified") // the log's own id
+	rejection.seesNot("rejected:verified") // an ID that only the service's log uses
 	p.in("navigation", "Pages").click("link", "Automations")
 	p.in("row", "Orders…").sees("rejected")
 	p.in("row", "Orders…").clickText("Signed (HMAC)") // a click anywhere in a row opens the row's hook
@@ -89,8 +89,9 @@ func TestWebhook(t *testing.T) {
 	}
 }
 
-// TestWebhookCommands runs the command on the setup page of a hook of each source. The delivery must
-// be signed as the source signs it. For GitHub, the page also shows the values to enter there.
+// TestWebhookCommands runs the command on the setup page of a hook of each source. The delivery
+// must be signed in the same way as the source signs its deliveries. For GitHub, the page also
+// shows the values to enter there.
 func TestWebhookCommands(t *testing.T) {
 	t.Parallel()
 	needsCommands(t)

@@ -42,8 +42,8 @@ type violation struct {
 
 // inspect checks the current page with axe-core, on a phone and on a desktop, in light and in dark
 // mode; see appearances. It also checks that nothing is wider than the phone's window, and that the
-// page and each dialog have at most one button API. If BROWSER_SHOTS is set, it saves a picture of
-// each appearance.
+// page and each dialog have at most one button with the name API. If BROWSER_SHOTS is set, it saves
+// a picture of each appearance.
 func (p *page) inspect(name string) {
 	p.t.Helper()
 	defer p.lookAside()()
@@ -124,8 +124,8 @@ func (p *page) renderAll() {
 	}`)
 }
 
-// apiButtons returns the number of visible buttons that show API requests: first of those outside
-// of dialogs, then of those in each open dialog.
+// apiButtons returns the number of visible buttons that show API requests: first the number outside
+// of dialogs, then the number in each open dialog.
 func (p *page) apiButtons() (numbers []int) {
 	p.t.Helper()
 	p.js(&numbers, `() => {

@@ -47,7 +47,7 @@ func TestKeyboardAlone(t *testing.T) {
 	p.isNot("dialog", "Find")
 	p.focusIs("textbox", "Message")
 
-	// After a click on its link, a page is scrolled to the top.
+	// The key Enter follows a link, and the new page receives the focus.
 	p.visit("/dashboard")
 	p.tabTo("link", "Runs", 9)
 	p.press("Enter")

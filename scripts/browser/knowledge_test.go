@@ -39,8 +39,9 @@ func TestKnowledge(t *testing.T) {
 	p.in("row", "returns.md…").sees("ready")
 }
 
-// TestKnowledgeOnAPhone checks the order of the page's buttons, and a document that is not what its
-// name says: the list shows the note about it. The close button of its dialog is beside the title.
+// TestKnowledgeOnAPhone checks the order of the page's buttons, and uploads a text file whose name
+// suggests a PDF document. The list and the document's dialog show a note about the file's format.
+// The close button of the dialog is beside the title.
 func TestKnowledgeOnAPhone(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)

@@ -217,8 +217,8 @@ func TestEmptyCharts(t *testing.T) {
 	p.inspect("usage-empty")
 }
 
-// TestUsageByAgent selects an agent in the list of usage per agent. A template has its name there,
-// and cannot be selected, because the filter accepts only agents.
+// TestUsageByAgent selects an agent in the list of usage per agent. The list shows a template by
+// its name. A template cannot be selected, because the filter accepts only agents.
 func TestUsageByAgent(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)

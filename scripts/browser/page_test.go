@@ -145,7 +145,8 @@ func (p *page) visit(path string) {
 
 func (p *page) visitURL(address string) {
 	p.t.Helper()
-	// The page of a dialog that was just closed still moves in the history, which would stop the visit.
+	// After a dialog was closed, the page goes back in the history. This navigation would cancel
+	// the visit, so wait for its end.
 	for deadline := time.Now().Add(3 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		var moves bool
 		err := p.try(&moves, `() => (history.state?.panels ?? 0) > document.querySelectorAll("dialog[open]").length`)
@@ -195,8 +196,8 @@ func (p *page) arrives(path string) {
 	})
 }
 
-// until calls holds repeatedly until it returns nil. On timeout, it fails the test with the last
-// error that holds returned.
+// until calls the function holds repeatedly until this function returns nil. On timeout, until
+// fails the test with the last error that the function returned.
 func (p *page) until(what string, holds func() error) {
 	p.t.Helper()
 	var objection error
@@ -233,8 +234,8 @@ func (p *page) worldID() (runtime.ExecutionContextID, error) {
 	return made.ExecutionContextID, nil
 }
 
-// apply calls a function in the page, awaits its promise, and stores the decoded result in into. It
-// returns an error if the function throws or if the page navigates meanwhile.
+// apply calls a function in the page, awaits its promise, and stores the decoded result in the
+// argument into. It returns an error if the function throws or if the page navigates meanwhile.
 func (p *page) apply(into any, params runtime.CallFunctionOnParams, arguments ...any) error {
 	yes := true
 	params.ReturnByValue, params.AwaitPromise = &yes, &yes

@@ -143,8 +143,8 @@ type furnished struct {
 	question, hook    string
 }
 
-// furnish creates an account with some data of every kind. name maps each plain name to the name to
-// use, which may be hostile.
+// furnish creates an account with some data of every kind. The function name maps each plain name
+// to the name to use, which may be hostile.
 func furnish(t *testing.T, name func(plain string) string) furnished {
 	t.Helper()
 	f := furnished{account: signUp(t), question: "How many days do I have to return a lamp?"}
@@ -203,8 +203,8 @@ func (f furnished) places() map[string]place {
 	}
 }
 
-// TestPages inspects every page of the dashboard. Each of them links to its guide, and has one
-// button API. The menu and the tabs lead only to pages that this test inspects.
+// TestPages inspects every page of the dashboard. Each page links to its guide, and has one button
+// with the name API. The menu and the tabs lead only to pages that this test inspects.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	f := furnish(t, func(plain string) string { return plain })

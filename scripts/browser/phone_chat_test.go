@@ -33,7 +33,7 @@ func TestSuggestionsOnAPhone(t *testing.T) {
 		p.is("button", "How much does an LED bulb cost?")
 		p.settled()
 		var at struct {
-			Top     float64 // of the first suggestion
+			Top     float64 // top edge of the first suggestion
 			Visible int     // number of suggestions of which every part is visible
 			Covered float64 // height of the part of the last suggestion that the composer covers
 		}
@@ -104,8 +104,8 @@ func TestHeadOfAgentOnAPhone(t *testing.T) {
 	p.is("link", "Read the guide")
 }
 
-// TestMessagesCoverNoComposer shows a short message on the page of a chat. It covers neither the
-// composer nor the bar with the menu.
+// TestMessagesCoverNoComposer shows a short message on the page of a chat. The message covers
+// neither the composer nor the bar with the menu.
 func TestMessagesCoverNoComposer(t *testing.T) {
 	t.Parallel()
 	for _, s := range []screen{lowPhone, desktop} {

@@ -100,8 +100,8 @@ func TestBackRestoresScroll(t *testing.T) {
 	}
 }
 
-// TestFaultOnAPhone adds an invalid origin at the end of a phone's window. The field receives the
-// focus, and its error is in the window.
+// TestFaultOnAPhone adds an invalid origin in a field at the bottom of a phone's window. The field
+// receives the focus, and its error is in the window.
 func TestFaultOnAPhone(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -174,7 +174,8 @@ func TestWebhookOnAPhone(t *testing.T) {
 }
 
 // TestRunOnAPhone opens the page of a run on a phone. The question and the answer come before the
-// figures and the timeline. In a wide window, they follow them.
+// figures and the timeline. In a wide window, the question and the answer follow the figures and
+// the timeline.
 func TestRunOnAPhone(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)

@@ -152,7 +152,7 @@ func (p *page) listBeginsOnTheScreen() {
 	}
 }
 
-// TestNeedsYou filters the list by runs that wait for a person, and by runs that wait for the
+// TestNeedsYou filters the list for runs that wait for a person, and for runs that wait for the
 // results of their client's tools. If the filter also contains words, the page says that a search
 // finds only finished runs.
 func TestNeedsYou(t *testing.T) {

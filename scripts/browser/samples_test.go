@@ -31,7 +31,7 @@ func TestSamplesForTemplate(t *testing.T) {
 	turn.is("button", "…returns-and-refunds.md")
 
 	p.click("link", "Home")
-	p.in("region", "First steps").sees("1 of 5 done") // the chat; samples do not count as an upload
+	p.in("region", "First steps").sees("1 of 5 done") // the completed step is the chat; samples do not count as an upload
 	p.visit("/dashboard/agents?new=1")
 	dialog.click("radio", "Customer support")
 	dialog.click("button", "Create agent")
@@ -40,9 +40,9 @@ func TestSamplesForTemplate(t *testing.T) {
 	p.seesNot("sample documents")
 }
 
-// TestSamplesInChat opens the chat of an agent that searches documents. It offers the sample
-// documents while the organization has no documents, until the person declines the offer. It offers
-// first questions, because the agent has none.
+// TestSamplesInChat opens the chat of an agent that searches documents. While the organization has
+// no documents, the chat offers the sample documents, until the person declines the offer. The chat
+// also suggests first questions, because the agent has no suggested questions.
 func TestSamplesInChat(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -72,8 +72,8 @@ func TestSamplesInChat(t *testing.T) {
 }
 
 // TestSamplesAfterAnswer asks the first suggested question on a phone, in an organization without
-// documents. The offer of the sample documents is in the window before the question, and below its
-// answer. After the samples were added, one tap asks the question again.
+// documents. The chat offers the sample documents before the question is asked, and again below the
+// answer. After the samples have been added, one tap asks the question again.
 func TestSamplesAfterAnswer(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -146,8 +146,9 @@ func TestSamplesForMembers(t *testing.T) {
 	p.isNot("button", "Add the sample documents")
 }
 
-// TestSamplesWithoutDocuments adds the sample documents on the empty page of documents. A user who
-// has documents gets the offer only when creating an agent, and the switch is off.
+// TestSamplesWithoutDocuments adds the sample documents on the empty page of documents. In an
+// organization with documents, only the dialog that creates an agent offers the samples, and the
+// dialog's switch is off.
 func TestSamplesWithoutDocuments(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)

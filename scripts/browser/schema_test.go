@@ -55,8 +55,8 @@ func TestAgentSchema(t *testing.T) {
 	}
 }
 
-// TestModelSettings sets model settings that the agent's model accepts, and some that it refuses.
-// Requests can change only the settings that the agent allows.
+// TestModelSettings sets model settings that the agent's model accepts, and settings that the model
+// refuses. Requests can change only the settings that the agent allows.
 func TestModelSettings(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -111,8 +111,8 @@ func TestModelSettings(t *testing.T) {
 	}
 }
 
-// TestPromptPreview fills the variables of a system prompt before it is saved. A prompt with an
-// unknown variable cannot be saved.
+// TestPromptPreview fills the variables of a system prompt before the prompt is saved. A prompt
+// with an unknown variable cannot be saved.
 func TestPromptPreview(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)

@@ -9,8 +9,8 @@ import (
 // fingers is the minimum height of an important target on a touch screen, in pixels.
 const fingers = 40
 
-// fitsFingers fails the test unless the first element that a CSS selector finds receives taps in a
-// height of at least fingers pixels.
+// fitsFingers finds the first element that matches a CSS selector. It fails the test unless the
+// height in which this element receives taps is at least the constant fingers.
 func (p *page) fitsFingers(selector string) {
 	p.t.Helper()
 	p.until(selector+" fits fingers", func() error {

@@ -71,7 +71,7 @@ func recording(t *testing.T, words string) (path string) {
 }
 
 // openHearing opens a tab in a browser with fake microphones. Each time a page opens a microphone,
-// it plays the recording from the beginning.
+// the microphone plays the recording from the beginning.
 func openHearing(t *testing.T, recording string) *page {
 	t.Helper()
 	s := withTestEnv(t)

@@ -177,7 +177,7 @@ func (w *watch) handleEvent(event any) {
 	}
 }
 
-// changes tracks requests.
+// The method changes handles an event of a request, a WebSocket or a navigation.
 func (w *watch) changes(event any) {
 	switch e := event.(type) {
 	case *network.EventRequestWillBeSent:

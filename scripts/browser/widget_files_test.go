@@ -81,8 +81,8 @@ func TestWidgetAttachments(t *testing.T) {
 }
 
 // interruptedPage serves a page with an agent's widget. The page's first upload fails as if there
-// were no connection. The test must call the returned function holds with the agent before it opens
-// the page.
+// were no connection. Before the test opens the page, it must pass the agent to the returned
+// function holds.
 func interruptedPage(t *testing.T, s *testEnv) (origin string, holds func(agent string)) {
 	t.Helper()
 	var agent string

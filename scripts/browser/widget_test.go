@@ -14,8 +14,8 @@ import (
 )
 
 // widgetPage serves a page on another origin with an agent's widget. The page's content security
-// policy allows scripts and requests only of the service. The test must call the returned function
-// holds with the agent before it opens the page.
+// policy allows scripts and requests only of the service. Before the test opens the page, it must
+// pass the agent to the returned function holds.
 func widgetPage(t *testing.T, s *testEnv) (origin string, holds func(agent string)) {
 	t.Helper()
 	var agent string

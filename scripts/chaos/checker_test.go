@@ -259,8 +259,8 @@ func checkEffects(e *evidence, wrong func(string, ...any), checked func(string))
 	}
 }
 
-// checkPaid checks that each completed run with a bill reports the payment, itself or after the
-// person has confirmed it. The ledger must contain the payment.
+// checkPaid checks that the answer of each completed run with a bill contains the payment or the
+// person's confirmation of it. The ledger must contain the payment.
 func checkPaid(e *evidence, wrong func(string, ...any), checked func(string)) {
 	paid := map[string]bool{}
 	for _, f := range e.Effects {

@@ -114,8 +114,8 @@ type history struct {
 	all evidence
 }
 
-// note calls add with the evidence and holds the lock meanwhile, so that add can change the
-// evidence.
+// note calls the function add with the evidence. It holds the lock meanwhile, so that this function
+// can change the evidence.
 func (h *history) note(add func(all *evidence)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

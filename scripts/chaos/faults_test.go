@@ -271,8 +271,8 @@ func (s *striker) truncateStream(f fault) {
 const noSpace = "no space left"
 
 // fill fills a server's disk for a while. NATS's disk stays full until the server has logged an
-// error, without which the fault does not count. Like an operator, fill frees space before a server
-// that has failed is restarted.
+// error. Without this error, the fault does not count. Like an operator, fill frees space before a
+// server that has failed is restarted.
 func (s *striker) fill(ctx context.Context, f fault, p *cluster.Part) bool {
 	disk := s.disks[f.Part]
 	if disk == nil {

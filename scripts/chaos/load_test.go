@@ -60,8 +60,8 @@ func (a asked) full() string {
 	return a.account.name + "/" + endpoint + "/" + a.key
 }
 
-// run starts clients. After the channel until is closed, they begin no new work, but continue to
-// wait for the results of earlier work until ctx ends.
+// run starts clients. After the channel named until is closed, the clients begin no new work, but
+// continue to wait for the results of earlier work until ctx ends.
 func (l *load) run(ctx context.Context, clients int, until <-chan struct{}) {
 	for n := range clients {
 		random := rand.New(rand.NewPCG(l.seed, uint64(n)+100))

@@ -259,8 +259,8 @@ func (p plan) lock(r *rand.Rand, _ time.Duration) fault {
 	return f
 }
 
-// skew draws the offset of a worker's clock. For workers that send or receive tool calls, it stays
-// within leeway. For sweepers, it may be far larger.
+// skew draws the offset of a worker's clock. For workers that send or receive tool calls, the
+// offset stays within leeway. For sweepers, the offset may be far larger.
 func (p plan) skew(r *rand.Rand, at time.Duration) fault {
 	if !p.clock {
 		return fault{}

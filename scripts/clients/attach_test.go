@@ -6,7 +6,7 @@ import (
 )
 
 // TestAttach aborts a client's request, while the run that the request started continues. When the
-// client retries the request, it waits for the same run, so the model is called only once.
+// client retries the request, the retry waits for the same run, so the model is called only once.
 func TestAttach(t *testing.T) {
 	t.Parallel()
 	needsNode(t)

@@ -99,8 +99,8 @@ func (s *testEnv) env(extra ...string) []string {
 	}, extra...)
 }
 
-// faults starts a proxy that causes connection faults between clients and the service. To use it, a
-// client has the base URL s.faults(t).DropFirst().URL, for example.
+// faults starts a proxy that causes connection faults between clients and the service. A client
+// reaches the proxy through a base URL such as s.faults(t).DropFirst().URL.
 func (s *testEnv) faults(t *testing.T) *faultproxy.Proxy {
 	t.Helper()
 	return faultproxy.Start(t, s.parley.BaseURL)

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 }
 
 // ranAll reports whether the test process ran all tests. It returns false if a flag selected or
-// skipped some.
+// skipped some tests.
 func ranAll() bool {
 	for _, name := range []string{"test.run", "test.skip"} {
 		if flag.Lookup(name).Value.String() != "" {

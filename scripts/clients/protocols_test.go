@@ -30,8 +30,9 @@ func TestMCPAdapters(t *testing.T) {
 	checkMCP(t, "mcpadapters.mjs", 1)
 }
 
-// checkMCP runs a script that uses several MCP clients, and checks each client's run. clients is
-// their number. It cancels the runs that wait for a person's decision.
+// checkMCP runs a script that uses several MCP clients, and checks each client's run. The argument
+// clients is the number of MCP clients. checkMCP cancels the runs that wait for a person's
+// decision.
 func checkMCP(t *testing.T, script string, clients int) {
 	t.Helper()
 	needsNode(t)

@@ -27,7 +27,7 @@ type reader struct {
 	dir         string
 	address     string  // address of the running service; replaces the address in the documents
 	port        int     // port of the service that a block starts with `make run`
-	receiver    int     // of a webhook receiver
+	receiver    int     // port of a webhook receiver
 	database    *sql.DB // for SQL blocks; nil until needed
 	env         []string
 	interpreter string            // path of a Python that has the SDK; empty until needed

@@ -6,7 +6,8 @@ import (
 )
 
 // TestStop stops answers with clients of each protocol, and makes clients lose responses and retry.
-// The script checks that their runs are cancelled and another client's run is not.
+// The script checks that the runs of these clients are cancelled, and that the run of another
+// client is not.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	needsNode(t)

@@ -177,7 +177,7 @@ func TestTypeScriptUnits(t *testing.T) {
 
 // TestTypeScriptTypes compiles a program that uses the package, and the README's programs, with
 // each of TypeScript's module resolutions. Lines marked with @ts-expect-error must not compile; if
-// one does, the test fails.
+// such a line compiles, the test fails.
 func TestTypeScriptTypes(t *testing.T) {
 	t.Parallel()
 	needsNode(t)

@@ -189,7 +189,7 @@ func (r *reader) dotenv(t *testing.T, b fenced.Block) {
 }
 
 // asOpenAIClient acts like a program that is configured with the given URL and key. It lists the
-// models, and calls the first one in the list.
+// models, and calls the first model in the list.
 func (r *reader) asOpenAIClient(t *testing.T, b fenced.Block, base, key string) {
 	t.Helper()
 	base, key = r.variables(t, b, base), r.variables(t, b, key)

@@ -119,8 +119,8 @@ func (b *testEnv) start(r role, armed string) {
 	b.parts[r] = testkit.StartProcess(b, b.command(r, armed))
 }
 
-// launch starts the process of a role. It does not wait until the process is ready, because a run
-// that waits for the process may reach a failpoint and kill it before that.
+// launch starts the process of a role. It does not wait until the process is ready, because the
+// process may execute a waiting run, reach a failpoint and die before it is ready.
 func (b *testEnv) launch(r role, armed string) {
 	b.Helper()
 	command := b.command(r, armed)

@@ -189,14 +189,15 @@ func (b *sharedEnv) twice(p pair) {
 	b.settleAll(nil, done)
 }
 
-// arm returns the PARLEY_FAILPOINTS with which a process fails on the n-th pass of the point.
+// arm returns the value of PARLEY_FAILPOINTS with which a process fails on the n-th pass of the
+// point.
 func (p crashPoint) arm(n int) string {
 	return fmt.Sprintf("%s=%s@%d", p.at, p.does, n)
 }
 
 // times returns on which pass of the second point the second process dies. It returns 2 if the
-// second point precedes the first one on the path, because the first process has already passed it
-// once, and otherwise 1.
+// second point precedes the first one on the path, because the first process has already passed the
+// second point once. Otherwise it returns 1.
 func (p pair) times() int {
 	first := slices.Index(path, p.first)
 	if second := slices.Index(path, p.second); second >= 0 && second < first {

@@ -140,8 +140,8 @@ type zombie struct {
 	role role
 }
 
-// replaceStruck waits for each fault and replaces the process. After the first fault it calls
-// struck. It returns the frozen processes.
+// replaceStruck waits for each fault and replaces the process. After the first fault, it calls the
+// function struck. It returns the frozen processes.
 func (b *testEnv) replaceStruck(strikes []strike, struck func()) (zombies []zombie) {
 	b.Helper()
 	for n, s := range strikes {

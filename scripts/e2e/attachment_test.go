@@ -134,7 +134,7 @@ func lampPages(t *testing.T) string {
 
 // TestURLsAreAttachedInEveryFormat sends the URLs of a document and of an image in each format of
 // requests that accepts URLs. Each run has the file of its URL as its only attachment, and the
-// offline model uses it.
+// offline model uses the file.
 func TestURLsAreAttachedInEveryFormat(t *testing.T) {
 	t.Parallel()
 	pages := lampPages(t)
@@ -173,8 +173,8 @@ func TestURLsAreAttachedInEveryFormat(t *testing.T) {
 }
 
 // usedURL fails the test unless the newest run has the image or the document of lampPages as its
-// only attachment, and its answer uses the attachment. format is the name of the request, for
-// errors.
+// only attachment, and its answer uses the attachment. The argument format is the name of the
+// request, for errors.
 func (a account) usedURL(t *testing.T, format string, isImage bool) {
 	t.Helper()
 	var list struct {

@@ -179,7 +179,8 @@ func (c *cluster) wantSchema(t *testing.T, source *cluster) {
 	}
 }
 
-// wantConsistentRows checks that no row references a missing run, and that no finished run is open.
+// wantConsistentRows checks that no row references a missing run or session, that no run is open,
+// that the runs of a session have different numbers, and that every index is valid.
 func (c *cluster) wantConsistentRows(t *testing.T) {
 	t.Helper()
 	for what, query := range map[string]string{
@@ -390,8 +391,8 @@ func (u *workload) uploadDocument(ctx context.Context, n int) {
 	}
 }
 
-// keep calls note with the ID of the resource that the response created. It records a failure if
-// the response has another status.
+// keep calls the function note with the ID of the resource that the response created. It records a
+// failure if the response has another status.
 func (u *workload) keep(got answer, status int, note func(id string)) (id string) {
 	var made struct {
 		ID string `json:"id"`

@@ -19,7 +19,7 @@ type fact struct {
 	citations []factCitation
 }
 
-// factCitation is a citation of a value. path is the value's JSON Pointer in the answer.
+// factCitation is a citation of a value. The field path is the value's JSON Pointer in the answer.
 type factCitation struct {
 	path   string
 	source int
@@ -72,8 +72,8 @@ func notation(name string) string {
 	}
 }
 
-// newCorpusSource finds the numbers in a passage. numbers gets only the unambiguous ones, and read
-// and signed get every amount that the digits may mean.
+// newCorpusSource finds the numbers in a passage. The field numbers gets only the unambiguous
+// numbers. The fields read and signed get every amount that the digits may mean.
 func newCorpusSource(id int, name, text string) corpusSource {
 	s := corpusSource{id: id, text: text, folded: plain(text), read: map[string]bool{}, signed: map[string]bool{}, words: strings.Fields(text)}
 	for _, at := range digitRuns.FindAllStringIndex(text, -1) {

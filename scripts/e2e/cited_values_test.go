@@ -197,7 +197,8 @@ func TestCitedValuesOfACorpus(t *testing.T) {
 	tally.report(t, len(texts), runs)
 }
 
-// queryFor returns some words of a text as a query. n selects the position of the words.
+// queryFor returns some words of a text as a query. The argument n selects the position of the
+// words.
 func queryFor(text string, n int) string {
 	words := strings.Fields(text)
 	from := n * 97 % len(words)

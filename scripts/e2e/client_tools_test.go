@@ -108,9 +108,9 @@ func (b buyer) used(t *testing.T, metric string) int64 {
 	return budget.Used
 }
 
-// TestBudgetsOfClientTools exhausts a budget while runs wait for results of the client. The results
-// are taken. A run whose next model call does not fit into the budget then fails, and a run with a
-// higher budget continues. Each model call, each run and each effect counts once.
+// TestBudgetsOfClientTools exhausts a budget while runs wait for results of the client. The service
+// accepts the results. A run whose next model call does not fit into the budget then fails, and a
+// run with a higher budget continues. Each model call, each run and each effect counts once.
 func TestBudgetsOfClientTools(t *testing.T) {
 	t.Parallel()
 	receiver := newTill(t)

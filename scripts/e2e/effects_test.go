@@ -19,9 +19,9 @@ import (
 // creates the tool ledger's entry, flip changes the entry to sending, outcome stores the outcome in
 // the tool ledger, and step stores it in the run's journal.
 //
-// Each element is a list of points. The process is killed when a run is at each point of the list.
-// A process writes the entries and steps of all its runs with one statement after the other, so
-// only the last point of a list may precede a statement.
+// Each element is a list of points. The process is killed when there is a run at each point of the
+// list. A process writes the entries and steps of all its runs with one statement after the other,
+// so only the last point of a list may precede a statement.
 var strikes = [][]string{{"arrived", "counted", "entry"}, {"flip"}, {"outcome"}, {"step"}}
 
 // paying creates an agent with two endpoints of a till. The endpoint payOnce must not be called
@@ -53,8 +53,8 @@ func (a account) paying(t *testing.T, url string, options map[string]any) accoun
 	return a
 }
 
-// bill is a payment that a message requests. point selects where the payment is held, so that a
-// process can be killed there.
+// bill is a payment that a message requests. The field point selects where the payment is held, so
+// that a process can be killed there.
 type bill struct{ tool, point string }
 
 func (b bill) name() string    { return b.tool + "-" + b.point }

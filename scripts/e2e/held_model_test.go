@@ -102,8 +102,8 @@ func (m *heldModel) begin(message string) *heldCalls {
 	return of
 }
 
-// hold sends pieces of an answer until it is released, and then its end. It returns false if the
-// worker has closed the connection before.
+// hold sends pieces of an answer until the answer is released, and then the answer's end. It
+// returns false if the worker has closed the connection before.
 func (m *heldModel) hold(w http.ResponseWriter, r *http.Request, of *heldCalls) bool {
 	flush := http.NewResponseController(w).Flush
 	tick := time.NewTicker(pieceEvery)
@@ -175,7 +175,7 @@ func (m *heldModel) since(n int) []string {
 	return append([]string(nil), m.order[n:]...)
 }
 
-// check reports messages that have not exactly the given number of calls, or not one complete
+// check reports each message that does not have exactly the given number of calls and one complete
 // answer.
 func (m *heldModel) check(t *testing.T, calls int) {
 	t.Helper()

@@ -42,8 +42,8 @@ type source struct {
 
 func deliveryID(n int) string { return fmt.Sprintf("delivery-%03d", n) }
 
-// post sends the nth delivery to the ingress that through selects. It returns false unless the hook
-// has accepted the delivery.
+// post sends the nth delivery to the ingress that the argument through selects. It returns false
+// unless the hook has accepted the delivery.
 func (s *source) post(ctx context.Context, n, through int) (got received, taken bool) {
 	body := fmt.Sprintf(`{"action":"synchronize","number":%d,"pull_request":{"id":7}}`, n)
 	mac := hmac.New(sha256.New, []byte(hookSecret))

@@ -56,7 +56,7 @@ func newInFlight(t *testing.T, settings ...string) *inFlight {
 	return f
 }
 
-// each calls do for the numbers below n, some of them simultaneously.
+// each calls the function do for each number below n, with some of the calls at the same time.
 func each(n int, do func(n int)) {
 	var group sync.WaitGroup
 	var next atomic.Int64
@@ -257,12 +257,12 @@ func TestRunsInFlightAreCancelled(t *testing.T) { //nolint:paralleltest // newIn
 // runs must start in their order when other runs finish. Runs beyond the limit of the queue must be
 // rejected.
 func TestQueuedRunsStartWhenSlotsAreFree(t *testing.T) { //nolint:paralleltest // newInFlight calls t.Parallel
-	const part = 5 // the queue has place for this part of the slots
+	const part = 5 // the number of slots is this multiple of the queue's limit
 	queued := inFlightLong / part
 	if testing.Short() {
 		queued = inFlightShort / part
 	}
-	f := newInFlight(t, "BACKLOG_MAX="+strconv.Itoa(4*queued)) // an organization may queue a quarter
+	f := newInFlight(t, "BACKLOG_MAX="+strconv.Itoa(4*queued)) // one organization may use a quarter of the backlog
 	f.c.worker(t)
 	for n := 0; n < f.runs; n += queued / 2 { // runs also count as queued until a worker claims them
 		f.fill(t, n, n+queued/2)

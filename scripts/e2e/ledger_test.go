@@ -17,7 +17,7 @@ import (
 const modelName = "openai/ledger"
 
 // headerCall is a request header with the index of a call in the ledger. ServeHTTP sets the header.
-// The stub then calls the ledger's method name with the parsed prompt, and this method reads the
+// The stub then calls the method (*ledger).name with the parsed prompt, and this method reads the
 // header.
 const headerCall = "X-Ledger-Call"
 

@@ -158,7 +158,7 @@ func (w *waits) measure(t *testing.T, c *cluster, of account, name string, sampl
 func TestOverloadRefusesNewRunsAndReplaysOld(t *testing.T) {
 	t.Parallel()
 	const backlog = 5
-	c := newCluster(t, "BACKLOG_MAX="+strconv.Itoa(4*backlog)) // an organization may queue a quarter
+	c := newCluster(t, "BACKLOG_MAX="+strconv.Itoa(4*backlog)) // one organization may use a quarter of the backlog
 	in := c.ingress(t)
 	worker := c.worker(t)
 	owner := signUp(t, in.url)

@@ -58,8 +58,8 @@ func loseAgent(t *testing.T, _ string, creds quickstart.Credentials) {
 	a.send(t, http.MethodDelete, creds.BaseURL+"/api/agents?id="+creds.AgentID, nil).want(t, http.StatusOK)
 }
 
-// loseKeys deletes every API key. The key that authenticates these requests is the last one that it
-// deletes.
+// loseKeys deletes every API key. The last key that it deletes is the one that authenticates these
+// requests.
 func loseKeys(t *testing.T, _ string, creds quickstart.Credentials) {
 	t.Helper()
 	a := account{url: creds.BaseURL, key: creds.APIKey}

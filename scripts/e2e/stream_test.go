@@ -59,8 +59,8 @@ func openStream(t *testing.T, method, url string, header map[string]string, body
 	return &stream{res: res, in: bufio.NewReader(res.Body)}
 }
 
-// watch opens a run's stream. The stream begins after the event whose ID is last. If last is empty,
-// it begins with the first event.
+// watch opens a run's stream. The stream begins after the event whose ID is the argument last. If
+// this argument is empty, the stream begins with the first event.
 func (a account) watch(t *testing.T, runID, last string) *stream {
 	t.Helper()
 	header := map[string]string{"x-api-key": a.key}

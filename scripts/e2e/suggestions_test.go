@@ -28,8 +28,8 @@ type asker struct {
 }
 
 // TestSuggestedQuestionsWork asks all questions that agents and templates suggest in a new
-// installation, which has no language model. They are asked in the first organization, in a new
-// organization that has added the sample documents, and by a visitor of the demo.
+// installation, which has no language model. The questions are asked in the first organization, in
+// a new organization that has added the sample documents, and by a visitor of the demo.
 func TestSuggestedQuestionsWork(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
@@ -51,7 +51,7 @@ func TestSuggestedQuestionsWork(t *testing.T) {
 			t.Errorf("%d agents, want the demo agent and the echo agent", len(agents.Data))
 		}
 		for _, agent := range agents.Data {
-			a.asksAll(t, "id="+agent.ID, agent.Name, agent.Suggestions, false) // the demo agent also computes
+			a.asksAll(t, "id="+agent.ID, agent.Name, agent.Suggestions, false) // the demo agent answers some questions without documents
 		}
 		for _, template := range templates.Data {
 			a.asksAll(t, "template="+template.ID, template.Name, template.SuggestedMessages, template.Tools["knowledge"] != nil)

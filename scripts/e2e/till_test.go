@@ -105,7 +105,7 @@ func (l *till) of(text string) (effects []hit, keys int) {
 	return effects, len(seen)
 }
 
-// billFor returns the bill that a request pays, which its body contains.
+// billFor returns the bill that a request pays. The argument body is the request's body.
 func billFor(body string) string {
 	var asked struct {
 		Bill string `json:"bill"`

@@ -360,7 +360,7 @@ func TestStoppingIngressFinishesItsSpeech(t *testing.T) {
 	whole := calm.rest(begun)
 	part := k.part(5 * time.Second)
 	leaving.Term()
-	if code, _ := idle.closed(6 * time.Second); code != goingAway { // the session calm still receives its answer
+	if code, _ := idle.closed(6 * time.Second); code != goingAway { // the session in the variable calm still receives its answer
 		t.Errorf("close code of an idle voice session = %d", code)
 	}
 

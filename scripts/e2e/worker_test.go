@@ -244,8 +244,8 @@ func TestStoppingWorkerRequeuesItsRun(t *testing.T) {
 	if took := calls[1].began.Sub(stopped); took > lease-2*time.Second {
 		t.Fatalf("the second attempt began %s after the first worker began to stop: it waited for the lease", took)
 	}
-	// A requeued run must not count a worker's death. The logs of the sweepers show that no lease
-	// has expired.
+	// The service must not count a worker's death for a requeued run. The logs of the sweepers show
+	// that no lease has expired.
 	if strings.Contains(leaving.Output()+staying.Output(), "leases expired") {
 		t.Fatal("the lease expired")
 	}

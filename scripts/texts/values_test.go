@@ -144,8 +144,8 @@ func mapKeys[V any](of map[string]V) []string {
 	return keys
 }
 
-// collect adds the enumerations in a schema to found: the values of each, by the path of its
-// property.
+// collect adds the enumerations in a schema to the map found: the values of each enumeration, by
+// the path of its property.
 func collect(found map[string][]string, path string, schema any) {
 	switch s := schema.(type) {
 	case []any:

@@ -22,7 +22,7 @@ type wire struct {
 	mu    sync.Mutex
 	sent  []string
 	fails bool
-	stuck chan struct{} // if not nil, publishing blocks until it is closed
+	stuck chan struct{} // if not nil, publishing blocks until this channel is closed
 }
 
 func (w *wire) publish(subject string) error {

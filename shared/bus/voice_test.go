@@ -87,7 +87,7 @@ func next[T contract.VoiceCommand | contract.VoiceReport](t *testing.T, frames <
 	panic("not reached")
 }
 
-// lost waits until a session ends, and returns the number of frames that arrived before.
+// lost waits until a session ends, and returns the number of frames that arrived before the end.
 func lost[T contract.VoiceCommand | contract.VoiceReport](t *testing.T, frames <-chan contract.VoiceFrame[T]) (before int) {
 	t.Helper()
 	for late := time.After(20 * time.Second); ; before++ {

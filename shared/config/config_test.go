@@ -156,7 +156,7 @@ func TestWorkerSettings(t *testing.T) {
 	}
 }
 
-// A currency is an ISO 4217 code. If none is set, it is the default.
+// A currency is an ISO 4217 code. If no currency is set, the default currency applies.
 func TestPricesCurrency(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[string]string{"": "USD", "USD": "USD", "EUR": "EUR", "eur": "", "EURO": "", "XXX": ""} {

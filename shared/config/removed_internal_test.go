@@ -9,7 +9,7 @@ import (
 )
 
 // settingsIn returns the names of settings in the first column of the tables of a page. If section
-// is not empty, it must be a heading, and the result has only the names below it.
+// is not empty, it must be a heading, and the result has only the names below this heading.
 func settingsIn(t *testing.T, path, section string) (names []string) {
 	t.Helper()
 	page, err := os.ReadFile(path)

@@ -28,7 +28,8 @@ func (r *record) String() string {
 	return strings.Join(r.seen, " ")
 }
 
-// until returns a component that runs until its context ends, then records name and returns err.
+// until returns a component that runs until its context ends. The component then records the
+// argument name and returns the argument err.
 func (r *record) until(name string, err error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		<-ctx.Done()

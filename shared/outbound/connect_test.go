@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Connect opens a connection without sending a request. The guard checks the connection like one
-// for a request.
+// Connect opens a connection without sending a request. The guard checks this connection in the
+// same way as a connection for a request.
 func TestConnect(t *testing.T) {
 	t.Parallel()
 	var requests atomic.Int32

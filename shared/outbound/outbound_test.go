@@ -455,7 +455,7 @@ func TestTimeIsCapped(t *testing.T) {
 }
 
 // raw starts a TCP server. On each connection, it reads a request's header up to the empty line and
-// then sends the bytes in answer.
+// then sends the bytes of the argument answer.
 func raw(t *testing.T, answer string) (address string, requests *atomic.Int32) {
 	t.Helper()
 	l := listen(t, "127.0.0.1:0")

@@ -26,7 +26,7 @@ func (b *testEnv) uploaded(name, content string) blobdb.NewUpload {
 	return u
 }
 
-// attached accepts a run of a user's session with attachments.
+// attached accepts a run with attachments in a session of a user.
 func (b *testEnv) attached(session string, uploads ...blobdb.NewUpload) (runID string, ids []string) {
 	b.Helper()
 	run := b.run("", session)

@@ -21,8 +21,8 @@ func (b *testEnv) branch(previous string) queuedb.NewRun {
 	return r
 }
 
-// waits checks that the runs cannot be claimed yet. The error message contains why, the reason for
-// which they must wait.
+// waits checks that the runs cannot be claimed yet. The error message contains the argument why,
+// which is the reason for which they must wait.
 func (b *testEnv) waits(why string, runs ...string) {
 	b.Helper()
 	for _, id := range runs {

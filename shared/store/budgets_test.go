@@ -366,7 +366,7 @@ func TestChecksCount(t *testing.T) {
 		}
 	}
 
-	before, _ := reserve(c) // no budget yet
+	before, _ := reserve(c) // no budget exists yet
 	tokens := b.budget(domain.BudgetAgent, b.agent, domain.BudgetTokens, 250)
 	charge(c, before)
 	if got := b.budgetState(tokens); got != [2]int64{30, 0} {

@@ -22,7 +22,7 @@ const actsForCredential = "credential"
 // credentialCall calls a function that acts for a credential.
 type credentialCall struct {
 	call       string // the call, for use in FROM; $1 is the credential, which is also the transaction's user
-	credential string // the key of the holder's entry with the call's argument, an id or a hash
+	credential string // the key of the entry in holder that is the call's argument: an id or a hash
 	changes    string // a query over all organizations that returns the rows changed; "" if the function returns rows
 }
 

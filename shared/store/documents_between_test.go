@@ -39,8 +39,8 @@ func async(f func() error) <-chan error {
 	return ended
 }
 
-// awaitLockWaiters waits until n transactions wait for locks. It fails the test if last receives a
-// result before that.
+// awaitLockWaiters waits until n transactions wait for locks. It fails the test if a result arrives
+// on the channel named last before that.
 func (b *testEnv) awaitLockWaiters(n int, last <-chan error, what string) {
 	b.Helper()
 	over := time.After(testkit.Within(20 * time.Second))
@@ -131,8 +131,9 @@ func TestGivingWaitsForADeletion(t *testing.T) {
 	}
 }
 
-// waitsFor waits until the call whose result arrives on giving is blocked by the row of the
-// document that is being removed. The row of the preceding document must not block the call.
+// waitsFor waits until the call whose result arrives on the channel named giving is blocked by the
+// row of the document that is being removed. The row of the preceding document must not block the
+// call.
 func (b *testEnv) waitsFor(giving <-chan error) {
 	b.Helper()
 	over := time.After(testkit.Within(20 * time.Second))

@@ -54,7 +54,7 @@ func (b *testEnv) inState(held lease.Held, state string, side domain.SideEffect)
 }
 
 // try executes a worker's operation on the effect of the call "c", and reports whether it
-// succeeded. what is the name of the operation.
+// succeeded. The argument what is the name of the operation.
 func (b *testEnv) try(what string, held lease.Held) (bool, error) {
 	b.Helper()
 	switch what {
@@ -372,8 +372,8 @@ func TestGroupedWritersRepeatWhileTheirRunIsTaken(t *testing.T) {
 // waitsForLock counts the transactions that wait for a lock.
 const waitsForLock = `SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
 
-// during makes a change in a transaction and concurrently runs f. The query waits shows whether f
-// waits for the transaction. Once f waits, during commits.
+// during makes a change in a transaction and concurrently runs f. The query in the argument waits
+// shows whether f waits for the transaction. When f waits, the transaction is committed.
 func (b *testEnv) during(what, change, runID, waits string, f func()) {
 	b.Helper()
 	tx, err := b.raw.BeginTx(b.Context(), nil)

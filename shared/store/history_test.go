@@ -10,7 +10,8 @@ import (
 )
 
 // say executes a run with this message in a session, and returns the run's id. If the answer is
-// empty, the run fails; otherwise it completes. previous is as in NewRun.
+// empty, the run fails; otherwise it completes. The argument previous has the same meaning as in
+// NewRun.
 func (b *testEnv) say(message, answer string, previous *string, brought ...domain.Exchange) string {
 	b.Helper()
 	r := b.run("", "s")

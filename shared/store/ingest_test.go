@@ -583,7 +583,7 @@ func TestFinishingWaitsForOthers(t *testing.T) {
 }
 
 // awaitText waits until a query returns want. It fails the test if a value arrives on the channel
-// ended before that.
+// named ended before that.
 func (b *testEnv) awaitText(query, want string, ended <-chan error) {
 	b.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)

@@ -13,8 +13,8 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// wantComparedBy searches and returns the hits. It checks that the database has computed the scores
-// or, if database is false, that this process has.
+// wantComparedBy searches and returns the hits. It checks that the database has computed the
+// scores. If the argument database is false, it checks that this process has computed them.
 func (b *testEnv) wantComparedBy(database bool, what string, sought []float32) []knowledgedb.Hit {
 	b.Helper()
 	signs := make([]byte, len(sought))

@@ -409,7 +409,7 @@ func TestAnExpiredKeyIsReplacedOnce(t *testing.T) {
 	}
 }
 
-// If a run's template or agent does not exist, the store does not retry to accept the run.
+// If a run's template or agent does not exist, the store does not retry the acceptance of the run.
 func TestARunWithoutATargetIsNotFound(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -261,7 +261,7 @@ func TestDocumentsAreNotified(t *testing.T) {
 }
 
 // An endpoint has only a few notifications in progress at the same time, and a failing endpoint has
-// only one. Other endpoints are not delayed.
+// only one notification in progress. Other endpoints are not delayed.
 func TestAnEndpointDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -15,7 +15,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// login creates a role that may log in. more lists its attributes and privileges.
+// login creates a role that may log in. The argument more lists the role's attributes and
+// privileges.
 func login(t *testing.T, super *sql.DB, more string) (name, password string) {
 	t.Helper()
 	name, password = "parley_test_"+strings.ToLower(rand.Text()[:12]), rand.Text()
@@ -101,8 +102,8 @@ func withPath(t *testing.T, dsn, database string) string {
 	return address.String()
 }
 
-// wantService opens the database at the address as the service does. refused is a part of the
-// expected error, or "" if opening must succeed.
+// wantService opens the database at the address as the service does. The argument refused is a part
+// of the expected error, or "" if opening must succeed.
 func wantService(t *testing.T, dsn, refused string) {
 	t.Helper()
 	s, err := store.Open(dsn, 2)

@@ -23,8 +23,7 @@ const buildWithin = 15 * time.Minute
 // builds contains a builder for each program that this test process has used.
 var builds sync.Map // builder by directory and package
 
-// builder builds the program in its first call and returns its path. Later calls return the same
-// path.
+// A builder returns the path of a program. The first call builds the program.
 type builder func() (string, error)
 
 // BuildBinary builds the Go main package in a directory, and returns the path of the program. The

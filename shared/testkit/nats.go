@@ -72,7 +72,7 @@ func borrow(tb testing.TB, url string) string {
 	}
 
 	if holder != nil && strings.HasPrefix(tb.Name(), holder.Name()+"/") {
-		// The parent test holds the lock until it ends, and it ends only after this test. So this
+		// The parent test holds the lock until its end, and it ends only after this test. So this
 		// test would wait forever.
 		tb.Fatalf("testkit: %s uses the shared NATS server: request it either in that test or in its subtests, not in both", holder.Name())
 	}

@@ -81,7 +81,7 @@ var testDatabases = sync.OnceValues(func() (*databases, error) {
 })
 
 // privatePostgres starts a server that runs until this process ends. The kernel then signals the
-// server to stop, and the reaper script makes sure that it does.
+// server to stop, and the reaper script makes sure that the server stops.
 func privatePostgres(ctx context.Context) (*pgserver.Server, error) {
 	own, err := ownResources()
 	if err != nil {

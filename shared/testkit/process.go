@@ -29,7 +29,7 @@ const (
 type Command struct {
 	Name string   // name in messages and for the log file; empty: the program's name
 	Path string   // path of the program, for example from BuildBinary
-	Args []string // after the program's name
+	Args []string // arguments after the program's name
 	Env  []string // "KEY=value" pairs in addition to this process's environment
 	Dir  string   // working directory; empty: this process's
 

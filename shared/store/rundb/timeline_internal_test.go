@@ -61,8 +61,8 @@ func (s *trace) sent(id string, at float64) *trace {
 	return s
 }
 
-// note adds a record of an attempt, or of a wait for a person. If to is less than from, the record
-// has no end.
+// note adds a record of an attempt, or of a wait for a person. If the argument to is less than the
+// argument from, the record has no end.
 func (s *trace) note(kind domain.SpanKind, fence int64, attempt int, from, to float64, status domain.SpanStatus, code, message string) *trace {
 	n := tracedNote{Fence: fence, Kind: kind, Attempt: attempt, BeganAt: after(from), Status: status, Code: code, Message: message}
 	if to >= from {

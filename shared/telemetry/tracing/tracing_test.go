@@ -69,7 +69,8 @@ func (r *receiver) take(got *collector.ExportTraceServiceRequest) {
 	}
 }
 
-// open returns a tracer, and a function that closes it and returns its spans by name.
+// open returns a tracer, and a function that closes the tracer and returns the tracer's spans by
+// name.
 func open(t *testing.T) (*Tracer, func() map[string]*pb.Span) {
 	t.Helper()
 	r := &receiver{}

@@ -13,7 +13,7 @@ import (
 func TestOf(t *testing.T) {
 	t.Parallel()
 	var computing time.Duration
-	for computing < 200*time.Millisecond { // ends: each round adds processor time
+	for computing < 200*time.Millisecond { // the loop ends, because each round adds processor time
 		computing += cputime.Of(func() { compute(10_000_000) })
 	}
 

@@ -2,8 +2,8 @@
 // rules for replies. Packages openaistub and anthropicstub implement the providers' protocols with
 // it.
 //
-// A stub answers the last user message with "echo: " and its text. A message may begin with
-// directives, each ended by a colon, that are executed and omitted from the echo:
+// A stub answers the last user message with "echo: " and the message's text. A message may begin
+// with directives, each ended by a colon, that are executed and omitted from the echo:
 //
 //	sleep 30s: hello          wait before the first byte, or until the client disconnects
 //	fault 500: hello          fail as listed below

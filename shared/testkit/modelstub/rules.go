@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// byRule returns the reply that the directives in a request's prompt determine. n is the number of
-// requests with this prompt so far, including this one.
+// byRule returns the reply that the directives in a request's prompt determine. The argument nth is
+// the number of requests with this prompt so far, including this one.
 func byRule(req Request, nth int) Reply {
 	reply, tool, rest := parseDirectives(req.Prompt(), nth)
 	if n := len(req.Messages); n > 0 && req.Messages[n-1].Role == "tool" {
@@ -24,7 +24,8 @@ func byRule(req Request, nth int) Reply {
 	return reply
 }
 
-// parseDirectives parses the directives at the start of a prompt. rest is the text after them.
+// parseDirectives parses the directives at the start of a prompt. The result rest is the text after
+// the directives.
 func parseDirectives(prompt string, nth int) (reply Reply, tool, rest string) {
 	rest = prompt
 	for {

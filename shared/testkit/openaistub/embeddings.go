@@ -63,7 +63,7 @@ func readInput(body []byte) (model string, texts []string, size int, err error) 
 	return wire.Model, texts, wire.Dimensions, nil
 }
 
-// vectors encodes the embeddings of texts, and failures in the same way as the type wire.
+// vectors encodes the embeddings of texts. It encodes failures in the same way as the type wire.
 type vectors struct {
 	wire
 

@@ -70,7 +70,7 @@ func (p Page) content() string {
 	return b.String()
 }
 
-// lines breaks a paragraph at spaces into lines.
+// lines splits a paragraph into lines at spaces.
 func lines(text string) (out []string) {
 	line := ""
 	for word := range strings.FieldsSeq(text) {
@@ -86,7 +86,8 @@ var escape = strings.NewReplacer(`\`, `\\`, `(`, `\(`, `)`, `\)`)
 
 func escaped(text string) string { return escape.Replace(text) }
 
-// writer writes the objects of a document and numbers them in this order.
+// writer writes the objects of a document. It numbers the objects in the order in which it writes
+// them.
 type writer struct {
 	buf     bytes.Buffer
 	offsets []int

@@ -49,7 +49,7 @@ func TestPacedProvider(t *testing.T) {
 
 	p.Hold()
 	held := ask(t, p.server, Suspended)
-	paced := <-ask(t, p.server, Paced) // longer than the held half
+	paced := <-ask(t, p.server, Paced) // takes longer than half of the held answer
 	if paced != answer || p.Active() != 1 || len(held) > 0 {
 		t.Errorf("%d answers are held", p.Active())
 	}
