@@ -75,7 +75,7 @@ func TestPictureOfAHostilePDFEndsWithAReason(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := e.Picture(t.Context(), content, 1)
-			if failure, is := err.(*document.Failure); err != nil && (!is || failure.Message == "" || failure.Retry) { //nolint:errorlint // Picture does not wrap failures
+			if failure, is := err.(*document.Failure); err != nil && (!is || failure.Message == "" || failure.Retry) { //nolint:errorlint // it is never wrapped
 				t.Errorf("%v", err)
 			}
 		})
