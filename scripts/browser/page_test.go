@@ -145,15 +145,12 @@ func (p *page) visit(path string) {
 
 func (p *page) visitURL(address string) {
 	p.t.Helper()
-	// After a dialog was closed, the page goes back in the history. This navigation would cancel
-	// the visit, so wait for its end.
-	for deadline := time.Now().Add(3 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		var moves bool
-		err := p.try(&moves, `() => (history.state?.panels ?? 0) > document.querySelectorAll("dialog[open]").length`)
-		if err != nil || !moves {
-			break
-		}
-	}
+	// The page of a dialog that was just closed still moves in the history, which would stop the visit.
+	// An error means that the page navigates already.
+	_ = p.try(nil, `async () => {
+		const moves = () => (history.state?.panels ?? 0) > document.querySelectorAll("dialog[open]").length;
+		for (const end = performance.now() + 3000; moves() && performance.now() < end; ) await new Promise((done) => setTimeout(done, 20));
+	}`)
 
 	_, err := chromedp.Run(p.ctx, chromedp.NavigateResponse(address))
 	p.must(err, "visiting "+address)

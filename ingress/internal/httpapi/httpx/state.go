@@ -32,11 +32,13 @@ type State struct {
 	LargeBodies LargeBodies  // nil: large bodies need no slots
 	leaveBody   func()       // releases the slot of the request's body
 	// Whether the handler panicked.
-	Panicked   bool
-	Render     func(c *gin.Context, status int, retryable bool, coded *apierr.Error) // writes errors in another protocol's format
-	Source     domain.HookSource                                                     // source of a webhook delivery, after its hook was found
-	Unverified bool                                                                  // whether the sender of the delivery was not verified before
-	Delivery   domain.DeliveryStatus                                                 // outcome of the delivery
+	Panicked bool
+	// Render writes errors in another protocol's format.
+	Render func(c *gin.Context, status int, retryable bool, coded *apierr.Error)
+	// Source is the source of a webhook delivery, after its hook was found.
+	Source     domain.HookSource
+	Unverified bool                  // whether the sender of the delivery was not verified before
+	Delivery   domain.DeliveryStatus // outcome of the delivery
 }
 
 // stateKey is the key of the State in gin's context.
