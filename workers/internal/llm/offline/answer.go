@@ -191,7 +191,7 @@ func (p prompt) fromInstructions() string {
 	if q.count(sentence.text) < 2 {
 		return ""
 	}
-	return "From what I have been told: " + excerpt(sentence.text, quotedText)
+	return "According to my instructions: " + excerpt(sentence.text, quotedText)
 }
 
 // order matches the beginning of a sentence that is a command to the agent.

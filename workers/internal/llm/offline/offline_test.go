@@ -140,7 +140,7 @@ func TestAnswersWithoutTools(t *testing.T) {
 		{name: "kept", messages: []string{"Remember that bread is out", "ok", "Do you remember?"}, want: "You asked me to remember: “bread is out”."},
 		{
 			name: "instructions", system: "You are kind. The shop's opening hours are 9 to 17. Never swear.", messages: []string{"What are your opening hours?"},
-			want: "From what I have been told: The shop's opening hours are 9 to 17.",
+			want: "According to my instructions: The shop's opening hours are 9 to 17.",
 		},
 		{name: "data asked for", data: `{"orderId":7,"note":"x"}`, messages: []string{"Which orderId came?"}, want: "The data sent along says orderId is 7."},
 		{name: "data", data: `{"orderId":7,"note":"x"}`, messages: []string{"Handle this"}, want: "I have read your message, “Handle this”, and the data sent along (note, orderId)."},
