@@ -41,6 +41,8 @@ type Group[Q, A any] struct {
 	lanes int  // maximum number of batches that are executed at the same time
 
 	collecting chan struct{} // a semaphore: holds a value while a batch is collected; guards overflow
+	pending    atomic.Int64  // number of calls without a result
+	concurrent atomic.Int64  // highest number of pending calls at the end of the latest batches
 	last       atomic.Int64  // number of calls in the previous batch
 	took       atomic.Int64  // duration of the previous batch in nanoseconds
 }
@@ -69,7 +71,8 @@ func New[Q, A any](limit, queueSize int, do func(context.Context, []Q) ([]A, err
 }
 
 // Parallel makes the group execute up to n batches at the same time. While the process handles the
-// answers of one batch, the server works on another. Call Parallel before Run.
+// answers of one batch, the server works on another. Each batch waits for its share of the callers.
+// Call Parallel before Run.
 func (g *Group[Q, A]) Parallel(n int) *Group[Q, A] {
 	g.lanes = n
 	return g
@@ -145,8 +148,9 @@ func (g *Group[Q, A]) next(ctx context.Context) (first call[Q, A], ok bool) {
 
 // collect returns the next batch: the first call, the calls already waiting and, if several calls
 // arrive, the calls that arrive within the duration of the previous batch. collect stops earlier if
-// no call arrives for half of that duration.
+// the batch has its share of the callers, or if no call arrives for half of that duration.
 func (g *Group[Q, A]) collect(first call[Q, A]) []call[Q, A] {
+	share := g.share()
 	calls := append(make([]call[Q, A], 0, min(g.max, max(int(g.last.Load()), len(g.calls)+1))), first)
 	size := g.sizeFor(first)
 	take := func(c call[Q, A]) {
@@ -157,18 +161,19 @@ func (g *Group[Q, A]) collect(first call[Q, A]) []call[Q, A] {
 		calls = append(calls, c)
 	}
 
-	// Waiting for further calls saves time only if calls arrive concurrently. The size of the
-	// previous batch and the length of the queue show whether they do.
-	if !g.eager && (g.last.Load() > 1 || len(g.calls) > 0) {
+	// Waiting for further calls saves time only if calls arrive concurrently. The share shows
+	// whether they do.
+	if !g.eager && share > len(g.calls)+1 {
 		patience := min(time.Duration(g.took.Load()), maxPatience)
 		end := time.Now().Add(patience)
-		timer := time.NewTimer(patience / 2)
+		pause := patience / 2
+		timer := time.NewTimer(pause)
 		defer timer.Stop()
-		for waits := true; waits && g.overflow == nil && len(calls) < g.max; {
+		for waits := true; waits && g.overflow == nil && len(calls) < min(share, g.max); {
 			select {
 			case c := <-g.calls:
 				take(c)
-				timer.Reset(min(patience/2, time.Until(end)))
+				timer.Reset(min(pause, time.Until(end)))
 			case <-timer.C:
 				waits = false
 			}
@@ -182,6 +187,18 @@ func (g *Group[Q, A]) collect(first call[Q, A]) []call[Q, A] {
 	return calls
 }
 
+// share returns the number of calls for which a batch waits. Parallel batches divide the callers of
+// the latest batches among themselves: a smaller batch would leave callers for one more batch, and a
+// larger batch would leave the others without calls. A group without parallel batches waits as long
+// as calls arrive.
+func (g *Group[Q, A]) share() int {
+	callers := int(max(g.concurrent.Load(), g.pending.Load()))
+	if callers > 1 && g.lanes == 1 {
+		return g.max
+	}
+	return (callers + g.lanes - 1) / g.lanes
+}
+
 // sizeFor returns the size of a call's request, or 0 if the group has no size limit.
 func (g *Group[Q, A]) sizeFor(c call[Q, A]) int {
 	if g.size == nil {
@@ -190,8 +207,8 @@ func (g *Group[Q, A]) sizeFor(c call[Q, A]) int {
 	return g.size(c.req)
 }
 
-// flush executes one batch and gives each call its result. It also records the size and the
-// duration of the batch, from which collect derives its waiting time.
+// flush executes one batch and gives each call its result. It also records the duration of the batch
+// and the number of callers, from which collect derives its waiting time.
 func (g *Group[Q, A]) flush(ctx context.Context, calls []call[Q, A]) {
 	reqs := make([]Q, len(calls))
 	for i := range calls {
@@ -200,11 +217,16 @@ func (g *Group[Q, A]) flush(ctx context.Context, calls []call[Q, A]) {
 
 	began := time.Now()
 	answers, err := g.do(ctx, reqs)
-	g.last.Store(int64(len(calls)))
 	g.took.Store(int64(time.Since(began)))
+	g.last.Store(int64(len(calls)))
 	if err == nil && len(answers) != len(calls) {
 		err = fmt.Errorf("a batch of %d calls returned %d results", len(calls), len(answers))
 	}
+
+	// The number of callers decreases slowly, because not every batch ends while all callers wait.
+	before := g.concurrent.Load()
+	g.concurrent.Store(max(g.pending.Load(), before-(before+7)/8))
+	g.pending.Add(-int64(len(calls)))
 
 	// If do fails, each call of the batch gets the error.
 	for i, c := range calls {
@@ -224,11 +246,14 @@ func (g *Group[Q, A]) Do(ctx context.Context, req Q) (A, error) {
 
 	// If the queue is full, Do returns an error and does not wait, so that callers notice the
 	// overload.
+	g.pending.Add(1)
 	select {
 	case g.calls <- call[Q, A]{req, answer}:
 	case <-g.ended:
+		g.pending.Add(-1)
 		return none, ErrStopped
 	default:
+		g.pending.Add(-1)
 		return none, ErrFull
 	}
 

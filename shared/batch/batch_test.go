@@ -234,3 +234,39 @@ func TestParallelBatches(t *testing.T) {
 		<-ended
 	})
 }
+
+// Parallel batches share the callers: while one batch is executed, another one collects the calls
+// of the other callers. If one batch had the calls of all callers, the other would have none.
+func TestParallelBatchesShareTheCallers(t *testing.T) {
+	t.Parallel()
+	const call, pause, callers, rounds = 2 * time.Millisecond, 500 * time.Microsecond, 16, 50
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var batches, calls atomic.Int64
+		g := batch.New(64, 100, func(_ context.Context, in []int) ([]int, error) {
+			batches.Add(1)
+			calls.Add(int64(len(in)))
+			<-time.After(call)
+			return in, nil
+		}).Parallel(2)
+		go g.Run(ctx)
+
+		// Each caller pauses between two calls. The pauses are a little different.
+		var all sync.WaitGroup
+		for n := range callers {
+			all.Go(func() {
+				for range rounds {
+					<-time.After(pause + time.Duration(n)*20*time.Microsecond)
+					if _, err := g.Do(ctx, n); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		all.Wait()
+		if mean := float64(calls.Load()) / float64(batches.Load()); mean < 5 || mean > 10 {
+			t.Errorf("a batch has %.1f calls, want about half of the %d callers", mean, callers)
+		}
+	})
+}
