@@ -144,8 +144,8 @@ func list(ctx context.Context, agents Agents) (mcp.Result, error) {
 	return result, nil
 }
 
-// run executes a tool call and returns its result. For an unknown tool or a malformed key it returns
-// a JSON-RPC error. It converts other API errors to results that the model can read.
+// run executes a tool call and returns its result. For an unknown tool or a malformed key it
+// returns a JSON-RPC error. It converts other API errors to results that the model can read.
 func run(ctx context.Context, agents Agents, req *mcp.CallToolRequest) (mcp.Result, error) {
 	// The list maps the name of a tool to its agent, also for an agent that was renamed.
 	all, err := agents.List(ctx)

@@ -214,8 +214,8 @@ func named(name, kind string) string {
 // Resolve stores the attachments of a submission. An error names the field of the request that
 // contains the faulty attachment. The submission is not accepted yet, so after an error all stored
 // contents are removed. The result is in the order of the request, with a new file id for each
-// attachment and unique names. Demo callers, and visitors of widgets that permit no attachments, get
-// permission errors.
+// attachment and unique names. Demo callers, and visitors of widgets that permit no attachments,
+// get permission errors.
 func (f *Files) Resolve(ctx context.Context, s *dispatch.Submission) ([]blobdb.NewAttachment, error) {
 	switch {
 	case s.Caller.Visitor.ID != "" && !s.Caller.Visitor.Attachments:
