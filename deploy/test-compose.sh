@@ -108,7 +108,8 @@ trigger() {
 	echo "LOST $1: $status $(head -c 300 "$work/$1" 2>/dev/null)"
 }
 # crash ID kills the first process of a container, as a crash would. The engine then restarts the
-# container. If crash may not kill the process, it uses `docker kill` and then starts the container.
+# container. If crash has no permission to kill the process, it uses `docker kill` and then starts
+# the container.
 crash() {
 	local pid
 	pid=$(docker inspect -f '{{.State.Pid}}' "$1")

@@ -96,8 +96,8 @@ type Config struct {
 
 const (
 	// streamsFactor is the number of credentials that together may use all streams of their
-	// organization. With 2, one credential can use all of its streams and leaves as many to the
-	// organization's other credentials.
+	// organization. With 2, a credential that reaches its own limit leaves half of the
+	// organization's streams to other credentials.
 	streamsFactor = 2
 	// voiceIdleTimeout is longer than a pause of a person who still uses a voice connection. After
 	// it, the connection only occupies a slot of its organization and of a voice worker.

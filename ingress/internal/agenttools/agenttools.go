@@ -106,8 +106,8 @@ func (s *Server) Serve(w http.ResponseWriter, req *http.Request, agents Agents) 
 }
 
 // answer is the middleware that handles the methods for tools. It takes the caller's agents from
-// the context, because all callers share one SDK server. Methods without agents in the context are
-// left to the SDK.
+// the context, because all callers share one SDK server. The SDK handles all other methods, and
+// calls without agents in the context.
 func answer(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		agents, ok := ctx.Value(agentsKey{}).(Agents)
@@ -144,8 +144,8 @@ func list(ctx context.Context, agents Agents) (mcp.Result, error) {
 	return result, nil
 }
 
-// run executes a tool call and returns its result. An unknown tool, and a malformed key, are
-// JSON-RPC errors; other API errors are results that the model can read.
+// run executes a tool call and returns its result. For an unknown tool or a malformed key it
+// returns a JSON-RPC error. It converts other API errors to results that the model can read.
 func run(ctx context.Context, agents Agents, req *mcp.CallToolRequest) (mcp.Result, error) {
 	// The list maps the name of a tool to its agent, also for an agent that was renamed.
 	all, err := agents.List(ctx)

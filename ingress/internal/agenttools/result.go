@@ -156,8 +156,8 @@ func waitText(runID string, action *domain.RequiredAction) string {
 		runID, action.Name, strings.ReplaceAll(string(action.Kind), "_", " "), action.ToolCallID)
 }
 
-// outcome returns a phrase for the final status of a run. The phrase continues a sentence that
-// begins with the run.
+// outcome returns a phrase for the final status of a run. The phrase is the predicate of a sentence
+// whose subject is the run.
 func outcome(status domain.RunStatus) string {
 	switch status {
 	case domain.RunCancelled:

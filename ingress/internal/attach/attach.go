@@ -60,7 +60,7 @@ type Files struct {
 func New(deps Deps) *Files { return &Files{Deps: deps, fetcher: newFetcher(deps.Client)} }
 
 // errUnsupported is the error for content whose type is not accepted. Its text continues a
-// sentence, like that of a fault.
+// sentence, like the text of a fault.
 var errUnsupported = errors.New("is of an unsupported type; supported types are " + Supported)
 
 // Upload stores the content of a file and adds the file to the files of the caller's organization.
@@ -105,7 +105,7 @@ func (f *Files) Upload(ctx context.Context, who domain.Caller, sessionID, name, 
 
 // checkVisitor returns an error if a widget's visitor may not upload now. A visitor's upload
 // belongs to one session, so that it is erased with that session. The check comes before the
-// content is received, so that a visitor without quota transfers nothing.
+// content is received, so that a visitor whose quota is exhausted transfers nothing.
 func (f *Files) checkVisitor(ctx context.Context, who domain.Caller, sessionID string) error {
 	if sessionID == "" {
 		return apierr.Invalid("sessionId", "required", "is required, because visitors upload files for a session")
@@ -214,8 +214,8 @@ func named(name, kind string) string {
 // Resolve stores the attachments of a submission. An error names the field of the request that
 // contains the faulty attachment. The submission is not accepted yet, so after an error all stored
 // contents are removed. The result is in the order of the request, with a new file id for each
-// attachment and unique names. Demo callers, and visitors of widgets without attachments, get
-// permission errors.
+// attachment and unique names. Demo callers, and visitors of widgets that permit no attachments,
+// get permission errors.
 func (f *Files) Resolve(ctx context.Context, s *dispatch.Submission) ([]blobdb.NewAttachment, error) {
 	switch {
 	case s.Caller.Visitor.ID != "" && !s.Caller.Visitor.Attachments:

@@ -50,7 +50,7 @@ func newCache[K comparable, V any](
 ) *cache[K, V] {
 	c := &cache[K, V]{now: now, absent: absent, entries: map[K]entry[V]{}}
 	c.group = batch.New(lookupBatch, lookupQueue, func(ctx context.Context, keys []K) ([]entry[V], error) {
-		began, forgotten := c.now(), c.timesForgotten() // before the read, because it may miss a change that is made while it runs
+		began, forgotten := c.now(), c.timesForgotten() // before the read, because the read may miss a change that is made while it runs
 		ctx, cancel := context.WithTimeout(ctx, lookupTime)
 		defer cancel()
 

@@ -70,9 +70,9 @@ func (r *Resolver) NewClientSecret(ctx context.Context, maker Identity, purpose 
 	return r.widgets.box.SealClientSecret(plain), nil
 }
 
-// secret checks a client secret. If before is set, it accepts an expired secret: the connection
-// already exists, and the secret was valid when it was established. The holder of the secret acts
-// as its maker, with the maker's current rights, in the organization in which the secret was
+// secret checks a client secret. If the argument before is set, it accepts an expired secret: the
+// connection already exists, and the secret was valid at its beginning. The holder of the secret
+// acts as its maker, with the maker's current rights, in the organization in which the secret was
 // created. The errors are unauthenticated, organization_mismatch, and those of the function
 // organization.
 func (r *Resolver) secret(ctx context.Context, p presented, before bool) (Identity, error) {

@@ -83,8 +83,8 @@ func (p *Passwords) Hash(ctx context.Context, password string, schemes []string)
 // Hashes returns the texts that may be stored for a password under the given schemes, both for the
 // password's normalized form and for the form as typed. Without schemes it returns nil but takes as
 // long as with one scheme, so that the response time does not reveal which email addresses have
-// accounts. The caller compares them with the stored texts. The error is overloaded if no slot
-// becomes free.
+// accounts. The caller compares the returned texts with the stored texts. The error is overloaded
+// if no slot becomes free.
 func (p *Passwords) Hashes(ctx context.Context, password string, schemes []string) (hashes []string, err error) {
 	leave, err := p.enter(ctx)
 	if err != nil {

@@ -44,9 +44,9 @@ type presented struct {
 	demo  bool
 }
 
-// read extracts the credentials of a request. It reads the session cookie only if cookies is set. A
-// malformed credential is an error and is never ignored. Errors have the codes invalid_request,
-// conflicting_credentials and unauthenticated. read accesses no database.
+// read extracts the credentials of a request. It reads the session cookie only if the argument
+// cookies is set. A malformed credential is an error and is never ignored. Errors have the codes
+// invalid_request, conflicting_credentials and unauthenticated. read accesses no database.
 func read(req *http.Request, cookies bool) (presented, error) {
 	var p presented
 

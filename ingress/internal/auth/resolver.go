@@ -247,9 +247,9 @@ func (r *Resolver) credential(ctx context.Context, p presented) (found entry[acc
 	return r.lasting(found, hashed(p.token))
 }
 
-// lasting returns found if the hash of its credential is sum and the credential has not expired.
-// Otherwise it returns unauthenticated. The method lasting also records that the credential was
-// used.
+// lasting returns the argument found if the hash of its credential equals the argument sum and the
+// credential has not expired. It then also records that the credential was used. Otherwise it
+// returns the error unauthenticated.
 func (r *Resolver) lasting(found entry[accountdb.Credential], sum [32]byte) (entry[accountdb.Credential], error) {
 	// The comparison takes constant time, so that its duration reveals nothing about the stored
 	// hash.

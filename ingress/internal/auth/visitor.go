@@ -44,10 +44,10 @@ func WidgetRestricted() error {
 	return apierr.New(apierr.PermissionDenied, "a widget token is valid only for chatting with its agent")
 }
 
-// visiting checks a widget token and the page that uses it. If before is set, it accepts an expired
-// token: the request was accepted earlier, and the token was valid then. The token is valid only
-// together with the origin for which it was created. The errors are unauthenticated,
-// permission_denied and organization_mismatch.
+// visiting checks a widget token and the page that uses it. If the argument before is set, it
+// accepts an expired token: the request was accepted earlier, and the token was valid then. The
+// token is valid only together with the origin for which it was created. The errors are
+// unauthenticated, permission_denied and organization_mismatch.
 func (r *Resolver) visiting(req *http.Request, p presented, before bool) (Identity, error) {
 	if r.widgets == nil {
 		return Identity{}, unauthenticated("the widget token is malformed")

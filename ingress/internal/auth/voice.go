@@ -82,8 +82,8 @@ func readVoice(req *http.Request) (presented, error) {
 func (r *Resolver) VoiceAgain(req *http.Request) (Identity, error) { return r.voice(req, true) }
 
 // voice identifies the caller of a voice connection: a user, a key, or the holder of a client
-// secret that a user or a key has created. before is set for a connection that exists already.
-// Widget tokens and the demo are rejected.
+// secret that a user or a key has created. The argument before is set if the connection exists
+// already. Widget tokens and the demo are rejected.
 func (r *Resolver) voice(req *http.Request, before bool) (Identity, error) {
 	p, err := readVoice(req)
 	switch {

@@ -70,8 +70,8 @@ func (h *Hub) Watch(ctx context.Context, org string) *Watcher {
 	return w
 }
 
-// enter registers a watcher and subscribes to its organization. Follow is called for each watcher,
-// which repeats a failed subscription.
+// enter registers a watcher and subscribes to its organization. It calls Follow for each watcher,
+// because a further call of Follow retries a failed subscription.
 func (h *Hub) enter(w *Watcher) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

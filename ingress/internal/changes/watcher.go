@@ -23,7 +23,7 @@ var ErrDrained = errors.New("the service is stopping")
 type Watcher struct {
 	hub *Hub
 	org string
-	// Wakes a waiting Next; has room for one signal.
+	// A signal in this channel wakes a waiting Next. The channel has room for one signal.
 	wake  chan struct{}
 	marks atomic.Uint32    // marks of the kinds for which a notice is due; any goroutine may set them
 	next  [kinds]time.Time // earliest time of the next notice of each kind
@@ -54,7 +54,7 @@ func (w *Watcher) mark(marks uint32) {
 
 // Next returns the kinds that have changed since the last call. If none has changed, it waits for a
 // change until the given time. If none has changed by then, it returns nil. The error is
-// ErrDrained, or that of ctx. Kinds are returned at most once in noticePace.
+// ErrDrained, or that of ctx. Each kind is returned at most once in noticePace.
 func (w *Watcher) Next(ctx context.Context, until time.Time) ([]domain.ChangeKind, error) {
 	for {
 		now := time.Now()
@@ -73,7 +73,8 @@ func (w *Watcher) Next(ctx context.Context, until time.Time) ([]domain.ChangeKin
 }
 
 // take returns the marked kinds that may be delivered now, and clears their marks. If there are
-// none, wait is the time at which to call take again. wait is at most until.
+// none, the result wait is the time at which to call take again. It is not later than the argument
+// until.
 func (w *Watcher) take(now, until time.Time) (due []domain.ChangeKind, wait time.Time) {
 	// A kind whose last notice is too recent stays marked until noticePace has passed.
 	marks := w.marks.Load()

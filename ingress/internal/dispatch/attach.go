@@ -15,7 +15,7 @@ import (
 type Attachment struct {
 	Field string // field of the request, such as attachments[0]
 	Exact bool   // if true, At returns Field as it is and appends no field of the attachment
-	// ID of a file that was uploaded before.
+	// ID of a file that is already stored.
 	FileID string
 	// URL with http or https.
 	URL string
@@ -40,16 +40,17 @@ type Attacher interface {
 	Resolve(ctx context.Context, s *Submission) ([]blobdb.NewAttachment, error)
 }
 
-// WithAttachments makes the Submitter accept attachments, which a stores. maxBytes is the maximum
-// total size of an organization's files; 0 means no limit. WithAttachments must be called before
-// the first request.
+// WithAttachments makes the Submitter accept attachments. The argument a stores them. maxBytes is
+// the maximum total size of an organization's files; 0 means no limit. WithAttachments must be
+// called before the first request.
 func (r *Submitter) WithAttachments(a Attacher, maxBytes int64) *Submitter {
 	r.attacher, r.maxFileBytes = a, maxBytes
 	return r
 }
 
 // resolveAttachments stores the submission's attachments and adds their descriptions to s.Options.
-// It returns nil without attachments. It keeps the fingerprint of the request as it was sent.
+// It returns nil without attachments. It first computes the fingerprint, which describes the
+// request as it was sent.
 func (r *Submitter) resolveAttachments(ctx context.Context, s *Submission) ([]blobdb.NewAttachment, error) {
 	if len(s.Attachments) == 0 {
 		return nil, nil

@@ -149,7 +149,7 @@ func (d *Dispatcher) Deliver(ctx context.Context, delivery queuedb.NewDelivery) 
 }
 
 // delivered returns the existing run of a repeated delivery. If there is no such run, it returns
-// the error full. The method delivered is used for a delivery that a limit refuses.
+// the argument full. The method delivered is used for a delivery that a limit refuses.
 func (d *Dispatcher) delivered(ctx context.Context, delivery *queuedb.NewDelivery, full error) (queuedb.AcceptedDelivery, error) {
 	seen, err := d.store.Hooks.Delivery(ctx, delivery.OrganizationID, delivery.HookID, delivery.ID)
 	switch {

@@ -370,7 +370,7 @@ const (
 )
 
 // whileLocked calls the function do. If do fails because another transaction has locked the
-// request's rows, whileLocked calls it again after a pause. During the pause, the other requests of
+// request's rows, whileLocked calls do again after a pause. During the pause, the other requests of
 // the batch do not wait for these rows. The attempts end after lockedTime or with ctx, and the last
 // error is returned.
 func whileLocked[A any](ctx context.Context, do func() (A, error)) (A, error) {

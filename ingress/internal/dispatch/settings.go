@@ -82,7 +82,7 @@ func (r *Submitter) checkSettings(ctx context.Context, s *Submission) error {
 		switch {
 		case changed[fault.Setting]:
 			found = append(found, fault)
-		case changed[fault.With]: // the agent's setting conflicts with one of the request; the error names the latter
+		case changed[fault.With]: // the agent's setting conflicts with a setting of the request; the error names the latter
 			found = append(found, domain.SettingFault{Setting: fault.With, Message: fault.WithMessage})
 		}
 	}

@@ -232,7 +232,8 @@ func (r *Submitter) Begin(ctx context.Context, s *Submission, t Charge, acceptin
 }
 
 // retried returns the run that an earlier attempt of this request has started. It returns nil if
-// the request is not announced as a retry, if there is no such run, or if that run was cancelled.
+// the request has an idempotency key or is not announced as a retry, if there is no such run, or if
+// that run was cancelled.
 func (r *Submitter) retried(ctx context.Context, s *Submission) (*Submitted, error) {
 	if s.Key != "" {
 		return nil, nil //nolint:nilnil // with an idempotency key, the key identifies the run
@@ -258,9 +259,9 @@ func (r *Submitter) retried(ctx context.Context, s *Submission) (*Submitted, err
 //
 // A replay must not be charged. Most keys are new, and inserting the run detects a key that is not.
 // To save queries, findOrBegin therefore charges the request and inserts the run first, and refunds
-// the charge of a replay. It looks up the key before that only if the charge could not be refunded
-// in full, or if this process has recently seen the key. It looks up the key after that if the
-// request was refused.
+// the charge of a replay. It looks up the key first only if the charge could not be refunded in
+// full, or if this process has recently seen the key. If the request was refused, it looks up the
+// key afterwards.
 func (r *Submitter) findOrBegin(ctx context.Context, s *Submission, t Charge, accepting func(runID string)) (*Submitted, error) {
 	// checked means that no (further) lookup is necessary: there is no key, or a lookup has found
 	// no run with it.
@@ -318,8 +319,8 @@ func (r *Submitter) held(ctx context.Context, s *Submission, hash []byte) (sub *
 	return sub, true, err
 }
 
-// beginNew accepts a run for the submission, or returns the existing run with its key. It charges
-// nothing.
+// beginNew accepts a run for the submission, or returns the existing run with the submission's key.
+// It charges nothing.
 func (r *Submitter) beginNew(ctx context.Context, s *Submission, accepting func(runID string)) (*Submitted, error) {
 	// All checks come before anything is stored. Prepare comes after the check of the budget,
 	// because it may be expensive, and before the other checks, because it may change the
@@ -377,7 +378,8 @@ func (r *Submitter) next(run *queuedb.NewRun) {
 	}
 }
 
-// Prepare calls Before at the first call. Every call returns the error of Before.
+// Prepare calls the function Before when it is first called. Every call returns the error that
+// Before returned.
 func (s *Submission) Prepare(ctx context.Context) error {
 	if s.Before == nil {
 		return s.beforeErr

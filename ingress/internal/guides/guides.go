@@ -46,7 +46,7 @@ type Page struct {
 	Path    string // path after /docs/, such as "webhooks" or "guides/cron"
 	Title   string
 	Summary template.HTML // first paragraph, without a sentence that introduces what follows
-	// Page without its title, which the template renders.
+	// HTML of the page without its title. The template renders the title.
 	Body     template.HTML
 	Headings []Heading // headings of the second level
 	// Parts of the page that a search can find.
@@ -213,8 +213,8 @@ func (s *section) score(words []string) int {
 	return total
 }
 
-// countStarts returns the number of words in a text that begin with start. Both are in lower case.
-// Overlapping occurrences count once.
+// countStarts returns how many words of a text begin with the argument start. The arguments text
+// and start are in lower case. Overlapping occurrences count once.
 func countStarts(text, start string) (n int) {
 	for at := 0; ; {
 		i := strings.Index(text[at:], start)

@@ -69,7 +69,7 @@ func render(at string, source []byte) (*Page, error) {
 	}
 
 	// Sections are taken from the tree before explanations and labels are inserted, so that
-	// searches do not find those.
+	// searches do not find the explanations and labels.
 	relink(at, root)
 	page.divide(root, source)
 	explainVariables(root, source)

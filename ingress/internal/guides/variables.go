@@ -32,8 +32,8 @@ var (
 )
 
 // explainVariables inserts an explanation of how to set the variables of a page's code before the
-// first code that uses one. It omits variables that the page itself sets before their first use. It
-// changes the tree. A page whose code uses no variable stays unchanged.
+// first code that uses a variable. It omits variables that the page itself sets before their first
+// use. It changes the tree. A page whose code uses no variable stays unchanged.
 func explainVariables(root ast.Node, source []byte) {
 	var first *ast.FencedCodeBlock
 	set, used := map[string]bool{}, map[string]bool{}

@@ -3,7 +3,7 @@ package httpapi
 import "strings"
 
 // The access table states who may use each route, independently of the code of the handlers.
-// TestAccessTableIsComplete fails if a route has no row in it.
+// TestAccessTableIsComplete fails if a route has no row in the table.
 
 // Values of accessRow.who: the callers who may use a route.
 const (

@@ -16,7 +16,7 @@ import (
 // admissionHandler returns a handler that checks a request with admit and then calls the route's
 // handler. If the handler may wait, admit runs on a goroutine of package offload. The route is
 // passed by pointer, because a Route is large and would stay on the stacks of waiting requests.
-// Handlers of the routes under /api, /v1 and /mcp are called only through it.
+// Handlers of the routes under /api, /v1 and /mcp are called only through the returned handler.
 func (a *api) admissionHandler(r httpx.Route) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		defer httpx.EndReservation(c)

@@ -167,8 +167,8 @@ func New(deps Deps) (http.Handler, error) {
 	return a.engine(m), nil
 }
 
-// newAPI returns an api with all handlers. Tests pass passwords that are hashed fast. The api has
-// no routes yet; see engine.
+// newAPI returns an api with all handlers. Tests pass Passwords with which hashing is fast. The api
+// has no routes yet; see engine.
 func newAPI(deps Deps, passwords *auth.Passwords) (*api, error) {
 	a := &api{
 		Deps: deps, origins: http.NewCrossOriginProtection(),

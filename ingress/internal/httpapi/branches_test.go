@@ -217,8 +217,8 @@ func TestResponsesResolveReferences(t *testing.T) {
 		t.Errorf("a reference to the previous response: %s", prompt)
 	}
 
-	// If a request names a session, a reference in it determines which run of the session is
-	// continued.
+	// If a request names a session, a reference in the request determines which run of the session
+	// is continued.
 	session := `,"metadata":{"session_id":"s"}`
 	one, _ := a.reply(h, agentID, session, user("s1"))
 	a.reply(h, agentID, session, user("s1"), refers(newMessage(one)), user("s2"))

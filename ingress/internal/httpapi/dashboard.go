@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// For assets whose names contain a hash of their content.
+	// Cache-Control of assets whose names contain a hash of their content.
 	assetAge  = "public, max-age=31536000, immutable"
-	widgetAge = "public, max-age=300" // for assets whose names stay the same when their content changes
+	widgetAge = "public, max-age=300" // Cache-Control of assets whose names stay the same when their content changes
 )
 
 // dashboardPage handles GET /dashboard and all paths below it: it responds with the page that loads
@@ -61,8 +61,8 @@ func (a *api) dashboardPage(c *gin.Context) {
 	account.ShowPage(c, http.StatusOK, page, web.DashboardSecurityPolicy)
 }
 
-// opensDemo reports whether a dashboard URL is open to demo visitors, who have no account. The demo
-// is for pages of templates only.
+// opensDemo reports whether a dashboard URL is open to demo visitors, who have no account. Only the
+// pages of templates are.
 func opensDemo(address *url.URL) bool {
 	under := strings.TrimPrefix(address.Path, account.DashboardPath+"/templates")
 	return under != address.Path && (under == "" || under[0] == '/') && address.Query().Get("token") == "demo"

@@ -28,8 +28,8 @@ func document(contentType string, read func() ([]byte, error)) gin.HandlerFunc {
 }
 
 // favicon returns the handler for the service's icon. Every page loads the icon, so its response
-// has a shorter policy than a document and no policy for the microphone. Browsers may keep it, but
-// must revalidate it.
+// has a shorter Content-Security-Policy than a document and no Permissions-Policy. Browsers may
+// keep the icon, but must revalidate it.
 func favicon() gin.HandlerFunc {
 	return rendered("image/svg+xml", web.Favicon, func(c *gin.Context, made web.Asset) {
 		c.Writer.Header().Set("Content-Security-Policy", web.FaviconSecurityPolicy)

@@ -14,8 +14,8 @@ import (
 // Base64 makes files a third longer, and the body of a request is limited to 2 MiB.
 const maxInlined = 1 << 20
 
-// upload stores files for a session and returns attachments that refer to them. The chat uses it: a
-// repeated chat command sends a new message, so its request need not be the same.
+// upload stores files for a session and returns attachments that refer to them. Only the command
+// chat calls upload: if it is repeated, it sends a new message, so the two requests may differ.
 func upload(ctx context.Context, service *connection, session string, paths []string) ([]parley.NewAttachment, error) {
 	files, _, err := readFiles(paths)
 	if err != nil {

@@ -73,8 +73,8 @@ func (c *Complete) Run(ctx context.Context, con *console.Console, k *kong.Kong) 
 // candidate is a possible completion. The field means contains its description.
 type candidate struct{ word, means string }
 
-// line is the state after parsing the complete words of a command line. It follows the rules of the
-// parser approximately: an incomplete line need not be valid.
+// line is the state after parsing the complete words of a command line. The parsing follows kong's
+// rules only approximately, because an incomplete line need not be valid.
 type line struct {
 	node *kong.Node
 	flag *kong.Flag // the next word is its value

@@ -100,7 +100,7 @@ func (s *Service) connect(how retryLimits) (*connection, error) {
 }
 
 // known returns the content of credentials.json, or empty values if the file does not exist. If a
-// URL was given, a file that may not be read counts as missing.
+// URL was given, a file that this process has no permission to read counts as missing.
 func (s *Service) known() (made credentials, err error) {
 	path := filepath.Join(s.DataDir, "credentials.json")
 	raw, err := os.ReadFile(path)

@@ -113,8 +113,8 @@ func (p *part) await(ctx context.Context) (instance, error) {
 	}
 }
 
-// kill waits until the part is up, calls the function before, and then kills the part. The part
-// restarts after the time in the parameter away.
+// kill waits until the part is up. It calls the argument before, and then kills the part. The part
+// restarts after the time in the argument away.
 func (p *part) kill(ctx context.Context, away time.Duration, before func()) error {
 	for {
 		l, err := p.await(ctx)

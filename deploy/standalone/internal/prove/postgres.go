@@ -42,8 +42,8 @@ func launchPostgres(ctx context.Context, config pgserver.Config) (postgres, erro
 // Done is closed when the server has ended.
 func (p postgres) Done() <-chan struct{} { return p.server.Done() }
 
-// Kill kills the postmaster. The other processes of the server exit when they notice it, at the
-// latest before the next start.
+// Kill kills the postmaster. The other processes of the server exit when they notice its death, at
+// the latest before the next start.
 func (p postgres) Kill() error {
 	if err := syscall.Kill(p.server.PID(), syscall.SIGKILL); err != nil {
 		return err

@@ -66,9 +66,9 @@ func (c command) start(ctx context.Context) (*process, error) {
 	return &process{command: c, child: child, from: from}, nil
 }
 
-// launch starts the command and returns when its output contains the text ready. If the process
-// ends before that, or is not ready within readyWithin, launch returns an error with the end of the
-// output.
+// launch starts the command and returns when its output contains the text in the field ready. If
+// the process ends before that, or is not ready within readyWithin, launch returns an error with
+// the end of the output.
 func (c command) launch(ctx context.Context) (instance, error) {
 	p, err := c.start(ctx)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// trial sends the triggers to a service while parts of the service are killed. It is used once:
-// run, and then result.
+// trial sends the triggers to a service while parts of the service are killed. Its methods run and
+// result are called once, in this order.
 type trial struct {
 	load    *load
 	service *service

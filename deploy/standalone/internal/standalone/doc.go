@@ -8,8 +8,8 @@
 //
 // The package contains the commands that run the service or need its database: Up, Serve, Migrate,
 // Doctor, Secrets, ResetPassword and Reset. The commands that call a running service are in package
-// cli. The parser in cmd/parley fills in their fields from flags and environment variables, and
-// prints the texts of Help and Examples.
+// cli. The parser in cmd/parley fills in the fields of all commands from flags and environment
+// variables, and prints the texts of Help and Examples.
 //
 // DATA_DIR belongs to one process at a time, which holds the lock in it. It contains:
 //

@@ -155,8 +155,8 @@ parley secrets reseal`
 }
 
 // Run encrypts the values again, and prints which keys are still needed. Each batch is committed,
-// so an interrupted command loses no work. Values that cannot be decrypted or that are locked are
-// counted and left unchanged, and Run returns an error.
+// so an interrupted command loses no work. Run counts the values that cannot be decrypted or that
+// are locked, and leaves them unchanged. If there are such values, Run returns an error.
 func (s *SecretsReseal) Run(ctx context.Context, con *console.Console) error {
 	st, box, err := s.open()
 	if err != nil {

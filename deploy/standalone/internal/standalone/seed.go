@@ -119,8 +119,8 @@ func (s seeder) owner(ctx context.Context) (string, error) {
 	return owner.ID, s.store.Accounts.ProveAddress(ctx, owner.ID)
 }
 
-// ensureKey creates an API key, unless the service still accepts the existing one. A short login
-// session of the owner creates it.
+// ensureKey creates an API key, unless the service still accepts the existing key. It logs the
+// owner in to create the key, and then out.
 func (s seeder) ensureKey(ctx context.Context, owner string, creds *credentials) error {
 	if creds.APIKey != "" {
 		err := s.call(ctx, http.MethodGet, "/api/auth/session", header{"x-api-key", creds.APIKey}, nil, nil)

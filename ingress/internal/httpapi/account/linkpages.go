@@ -26,7 +26,7 @@ func (h *Pages) LoginForm(c *gin.Context) {
 		return
 	}
 
-	// next is checked, because a link to the login page may contain any value.
+	// Check the field next, because a link to the login page may contain any value.
 	next := ReturnTo(fields["next"])
 	body := loginBody{Email: fields.Get("email"), Password: fields.Get("password")}
 	if err = httpx.CheckedBody(&body); err == nil {

@@ -232,8 +232,8 @@ func localPart(email string) string {
 	return local
 }
 
-// loginBody is the body of POST /api/auth/login. The password is compared as it was stored, so the
-// rules for new passwords do not matter.
+// loginBody is the body of POST /api/auth/login. The password is only compared with the stored
+// hash, so the rules for new passwords do not matter.
 type loginBody struct {
 	Email    string `json:"email" required:"true"`
 	Password string `json:"password" required:"true"`

@@ -104,7 +104,7 @@ func readLoginQuery(c *gin.Context) (next string, takeOver bool, err error) {
 // nextFor reads the path to which the browser returns after the login. The path must be on this
 // site. It may not begin with two slashes, because browsers interpret the text after them as the
 // name of a host. It may contain no backslash, because browsers interpret a backslash as a slash.
-// An invalid path is added to found. Without the parameter, it is defaultNext.
+// An invalid path is added to found. Without the parameter, the result is defaultNext.
 func nextFor(c *gin.Context, found *httpx.Problems) string {
 	next, present := httpx.QueryValue(c, "next", found)
 	if !present {

@@ -112,8 +112,8 @@ func (b *updateAgentBody) Check(p *httpx.Problems) {
 	}
 }
 
-// Check checks the fields independently of the agent's previous state. They are reported together,
-// so that one response has all problems that need no database.
+// Check checks the fields independently of the agent's previous state. It reports all problems that
+// can be found without the database, so that one response contains them.
 func (f *agentFields) Check(p *httpx.Problems) {
 	if f.Name.Set {
 		p.Name("name", f.Name.Value, httpx.MaxName)

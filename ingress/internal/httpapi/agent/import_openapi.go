@@ -190,7 +190,7 @@ func (h *Handler) importOpenAPI(c *gin.Context) error {
 
 // checkVersion returns an error if the request requires another version of the agent. This check
 // comes before the expensive conversion of the document. The update repeats the check, because the
-// agent may change in the meantime. Both return the errors precondition_failed and
+// agent may change in the meantime. Both checks return the errors precondition_failed and
 // version_conflict.
 func (h *Handler) checkVersion(ctx context.Context, org, agentID string, body *importBody, condition httpx.Precondition) error {
 	// The function always returns an error, so the transaction changes nothing.

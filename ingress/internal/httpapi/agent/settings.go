@@ -31,7 +31,7 @@ func (f *agentFields) checkSettings(p *httpx.Problems) {
 func (f *agentFields) applySettings(a *domain.Agent) {
 	s := f.Settings(&httpx.Problems{}) // Check has reported the problems
 
-	// Over keeps the settings that the request does not have.
+	// The method Over keeps the agent's settings that the request does not have.
 	a.ModelSettings = s.Over(a.ModelSettings)
 	switch {
 	case !f.Overridable.Set:

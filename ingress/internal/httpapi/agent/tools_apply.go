@@ -10,8 +10,8 @@ import (
 	"parley/shared/domain"
 )
 
-// apply merges the request's tools into the agent's, tool by tool and option by option. Null
-// removes a tool. seal encrypts secrets. Problems are added to p; t then must not be stored.
+// apply merges the request's tools into t, the agent's tools, tool by tool and option by option.
+// Null removes a tool. seal encrypts secrets. Problems are added to p; t then must not be stored.
 func (b *toolsBody) apply(t *domain.Tools, seal func(string) string, p *httpx.Problems) {
 	if b.WebSearch.Set {
 		t.WebSearch = setTool(b.WebSearch.Null, func() *domain.Switch {

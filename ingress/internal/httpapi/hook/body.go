@@ -262,8 +262,8 @@ func (b *rotateHookBody) Check(p *httpx.Problems) {
 	}
 }
 
-// testHookBody is the optional body of a test delivery. Without it, the delivery has the event test
-// and a fixed payload.
+// testHookBody is the optional body of a test delivery. Without this body, the delivery has the
+// event "test" and a fixed payload.
 type testHookBody struct {
 	// Name of the event.
 	Event httpx.Optional[string] `json:"event"`

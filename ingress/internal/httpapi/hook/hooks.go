@@ -14,8 +14,8 @@ import (
 	"parley/shared/store/hookdb"
 )
 
-// shownHook returns a hook in the form of responses. The secret in it is a placeholder, which the
-// store has set. hook's lists are not changed.
+// shownHook returns a hook in the form of responses. The secret in the hook is a placeholder, which
+// the store has set. shownHook does not change the lists of the argument.
 func (h *Handler) shownHook(hook domain.Hook) domain.Hook {
 	hook.URL = h.PublicURL + ReceivePath + hook.ID
 	if hook.Filter == nil {

@@ -55,9 +55,9 @@ func (r *rejections) allow(orgID, hookID string, d *hookdb.Rejected) bool {
 		r.orgs.Begin(orgID+kind) == 0 && r.all.Begin("") == 0
 }
 
-// logRejected logs a delivery without a valid signature. Usually the source and the hook have
-// different secrets. logRejected is called before the response is sent, and returns after the entry
-// has been stored. An entry that cannot be stored is only reported in the process's log.
+// logRejected logs a delivery without a valid signature. The usual cause is that the source and the
+// hook have different secrets. logRejected is called before the response is sent, and returns after
+// the entry has been stored. If the entry cannot be stored, only the process's log reports it.
 func (h *Handler) logRejected(c *gin.Context, hook *intake.Hook, client string, verified bool, cause error) {
 	coded, ok := errors.AsType[*apierr.Error](cause)
 	if !ok || coded.Code != apierr.Unauthenticated {

@@ -40,7 +40,7 @@ type verifiedSenders struct {
 	until map[string]time.Time // by hook and client address
 }
 
-// has reports whether the sender is in the cache. An expired sender is not.
+// has reports whether the sender is in the cache and has not expired.
 func (s *verifiedSenders) has(sender string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -27,8 +27,9 @@ func (t Charge) Refund() {
 	t.limiter.ShowLimit(t.c)
 }
 
-// Returns reports whether Refund would restore the rate limit exactly. It does if the limit has so
-// much room that the charge cannot cause another request to be rejected before the refund.
+// Returns reports whether Refund would restore the rate limit exactly. This is the case if the
+// limit has so much room that the charge cannot cause another request to be rejected before the
+// refund.
 func (t Charge) Returns() bool { return t.limiter.limits.Plenty(Caller(t.c)) }
 
 // Count counts one request of a caller without setting headers, for requests that have no HTTP

@@ -61,7 +61,7 @@ func (s *SessionChecks) SessionCheck(c *gin.Context) SessionCheck {
 	return p
 }
 
-// Earlier returns the earlier of until and the time of the next check.
+// Earlier returns the argument until or the time of the next check, whichever is earlier.
 func (p *SessionCheck) Earlier(until time.Time) time.Time {
 	if p.Next.IsZero() || until.Before(p.Next) {
 		return until

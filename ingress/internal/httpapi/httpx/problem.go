@@ -223,8 +223,8 @@ func FailOn(c *gin.Context, err error, show func(status int, problem string)) {
 	show(kind.Status, strings.Join(all, " "))
 }
 
-// sentence returns the text words as a sentence: it capitalizes the first letter and appends a
-// period. words must not be empty.
+// sentence returns the argument words as a sentence: it capitalizes the first letter and appends a
+// period. The argument must not be empty.
 func sentence(words string) string {
 	first, size := utf8.DecodeRuneInString(words)
 	return string(unicode.ToUpper(first)) + words[size:] + "."

@@ -57,9 +57,10 @@ func (p *Problems) Has(field string) bool {
 	return false
 }
 
-// Text checks that a text has from least to maximum characters (Unicode code points), and that it
-// is UTF-8 without U+0000. The check of the encoding is for header values. They may contain any
-// bytes, and PostgreSQL would reject them. Decoded bodies are always UTF-8. The codes are
+// Text checks that a text has at least the number of characters (Unicode code points) in the
+// argument least, and at most the number in the argument maximum. It also checks that the text is
+// UTF-8 without U+0000. This check is for header values, which may contain any bytes: PostgreSQL
+// would reject other encodings and U+0000. Decoded bodies are always UTF-8. The codes are
 // invalid_value, too_short and too_long.
 func (p *Problems) Text(field, value string, least, maximum int) {
 	n := utf8.RuneCountInString(value)
