@@ -52,7 +52,7 @@ func TestTransfersAreBoundedByAddress(t *testing.T) {
 	}
 }
 
-// sendForm sends a form from a client address, with its length or in chunks.
+// sendForm sends a form from a client address, either with a declared length or in chunks.
 func (a *runEnv) sendForm(client, key string, chunked bool, form ...filePart) answer {
 	a.t.Helper()
 	body, contentType := formFor(a.t, form...)

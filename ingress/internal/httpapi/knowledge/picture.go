@@ -74,7 +74,8 @@ func (h *Handler) picture(ctx context.Context, org string, doc domain.Document, 
 		return kept, nil
 	}
 
-	// A failed rendering counts too: it costs a worker as much as a successful one.
+	// A failed rendering counts toward the rate limit, too, because it costs a worker as much as a
+	// successful one.
 	if wait := h.renders.Begin(org); wait > 0 {
 		return domain.PagePicture{}, httpx.RateLimited(wait,
 			fmt.Sprintf("rate limit of %d new page pictures per minute exceeded", picturesPerMinute))

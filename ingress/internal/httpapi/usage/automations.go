@@ -29,8 +29,8 @@ func automationPage(c *gin.Context) (httpx.Page, error) {
 	return p, found.Err()
 }
 
-// getAutomations handles GET /api/automations: the names of the organization's automations, each
-// with its most recent run.
+// getAutomations handles GET /api/automations: it returns the names of the organization's
+// automations, each with its most recent run.
 func (h *Handler) getAutomations(c *gin.Context) error {
 	p, err := automationPage(c)
 	if err != nil {
