@@ -98,8 +98,8 @@ func (m *matrix) others(r *accessRow, name string) string {
 	return m.once(name+" of another member", func() string { return idKinds[name].others(m.orgPair) })
 }
 
-// At the first call with a key, the method once calls the function create and stores the result.
-// Later calls with this key return the stored result.
+// The method named once calls the function create at the first call with a key, and stores the
+// result. Later calls with this key return the stored result.
 func (m *matrix) once(key string, create func() string) string {
 	created, _ := m.shared.LoadOrStore(key, sync.OnceValue(create))
 	give, _ := created.(func() string)

@@ -40,7 +40,7 @@ type pageWithPicture struct {
 
 // showPicture responds with a page of a PDF as a picture. A picture is large, so it takes a
 // download slot. The error is not_found if the document is not ready, is no PDF or has no such
-// page. The error is unavailable if no worker can render the page.
+// page. The error has the code unavailable if no worker can render the page.
 func (h *Handler) showPicture(c *gin.Context, documentID string, page int) error {
 	slot, err := h.Downloads.Enter(transfer.OwnerFor(c), http.NewResponseController(c.Writer))
 	if err != nil {

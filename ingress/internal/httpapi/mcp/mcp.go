@@ -342,8 +342,9 @@ func capacityError(err error, run *rundb.StoredRun) error {
 }
 
 // streamError returns the error of a tool call whose event stream ended with err before the run
-// finished. It returns erased for an erased run, and not_found for an expired run. An event log
-// that ends early is an internal error. Any other error means that the service is stopping.
+// finished. The code of the error is erased for an erased run, and not_found for an expired run. An
+// event log that ends early is an internal error. Any other error means that the service is
+// stopping.
 func streamError(err error, runID string) error {
 	switch {
 	case apierr.CodeFor(err) == apierr.Erased:

@@ -377,7 +377,7 @@ func (h *Handler) messageFilter(c *gin.Context) (f notificationdb.NotificationFi
 
 // postMessages handles POST /api/notifications/messages?id=&action=resend: it sends a notification
 // again under the same id. Receivers can recognize a repetition by its id. The status is 202. If
-// the payload of the notification is no longer stored, the error is erased.
+// the payload of the notification is no longer stored, the error has the code erased.
 func (h *Handler) postMessages(c *gin.Context) error {
 	messageID, err := httpx.RequiredID(c, id.Notification)
 	if err != nil {

@@ -207,7 +207,8 @@ func (h *Handler) submitAndWait(c *gin.Context, s *dispatch.Submission) (*domain
 
 // awaitEnd waits until an accepted run has finished or waits for a person, and returns it. A run
 // that waits for a person is returned in its short form. For a finished run, awaitEnd reserves
-// memory and then reads the whole result. The error is unavailable if the service is stopping.
+// memory and then reads the whole result. The error has the code unavailable if the service is
+// stopping.
 func (h *Handler) awaitEnd(c *gin.Context, sub *dispatch.Submitted) (*domain.Run, error) {
 	ctx, ended := c.Request.Context(), sub.Run
 	if sub.Run.Run.Status != domain.RunRequiresAction {

@@ -29,7 +29,7 @@ func (h *Handler) readOrganization(c *gin.Context, org string) (domain.Membershi
 	return found[0], nil
 }
 
-// readKey reads an API key that the caller may list. A user's keys can be listed by the user alone,
+// readKey reads an API key that the caller may list. A user's keys can be listed only by the user,
 // in any organization; see keysFor.
 func (h *Handler) readKey(c *gin.Context, keyID string) (domain.APIKey, error) {
 	return h.Organizations.Key(c.Request.Context(), keysFor(c), keyID)

@@ -16,8 +16,8 @@ import (
 	"parley/shared/store/sessiondb"
 )
 
-// noQuestion is the user's message in an exchange without one. A thread may begin with an answer,
-// such as a greeting, and models reject an empty message.
+// noQuestion replaces the missing message of the user in an exchange that has only an answer. A
+// thread may begin with an answer, such as a greeting, and models reject an empty message.
 const noQuestion = "(The assistant begins.)"
 
 // thread is the list of messages that an AG-UI client sends. The list also contains the messages
