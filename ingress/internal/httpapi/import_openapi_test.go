@@ -93,7 +93,7 @@ func TestIfMatchIsDocumentedForImports(t *testing.T) {
 	}
 }
 
-// names returns the names of the endpoints of the agent that is at the given path of the response.
+// names returns the names in a list of endpoints. path is the path of the list in the response.
 func (a answer) names(tb testing.TB, path string) string {
 	tb.Helper()
 	list, _ := a.json(tb, path).([]any)
@@ -141,7 +141,7 @@ func TestImportOpenAPI(t *testing.T) {
 	if strings.Contains(string(got.body), "hunter2") || strings.Contains(w.log.String(), "hunter2") {
 		t.Error("the header is shown or logged")
 	}
-	// The agent after the import can be read and sent back like any other agent.
+	// After the import, the agent can be read and sent back like any other agent.
 	read := w.do("GET", "/api/agents?id="+agentID, "", ada.auth)
 	back := w.do("PUT", "/api/agents?id="+agentID, string(read.body), ada.auth).want(t, "sending back", 200, "")
 	if one, two := mustJSON(t, read.json(t, "tools")), mustJSON(t, back.json(t, "tools")); one != two {

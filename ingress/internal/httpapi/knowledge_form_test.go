@@ -213,8 +213,8 @@ func TestQuotasOfDocuments(t *testing.T) {
 	a.ok("POST", "/api/knowledge", `{"name":"a","content":"b"}`, h.key)
 }
 
-// A page of another origin cannot send files with a user's cookie. The service must check this
-// itself, because browsers send forms without a preflight.
+// A page of another origin cannot send files with a user's cookie. The service must check the
+// origin itself, because browsers send forms without a preflight.
 func TestFormsOfOtherPages(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)

@@ -37,8 +37,9 @@ func (s *orgPair) uploaded(h *testOrg, headers ...string) string {
 // which a row's body is truncated.
 type draw struct{ seed, share int }
 
-// newDraw returns a draw. In a long test it selects everything, in a short test a random third. The
-// environment variable MATRIX_SEED repeats a selection.
+// newDraw returns a draw. In a long test, the draw selects everything, in a short test a random
+// third, and with the race detector a random quarter. The environment variable MATRIX_SEED repeats
+// a selection.
 func newDraw(t *testing.T) draw {
 	t.Helper()
 	d := draw{share: 1}
@@ -59,8 +60,8 @@ func newDraw(t *testing.T) draw {
 }
 
 // credentials returns the credentials selected for a row. Rows are numbered from 0. The result
-// contains the first credential for each expected outcome, and some of the others, which differ
-// from row to row. Therefore all outcomes occur with every seed.
+// contains the first credential for each expected outcome, and a part of the other credentials,
+// which differs from row to row. Therefore all outcomes occur with every seed.
 func (d draw) credentials(row int, all []credential) iter.Seq2[int, *credential] {
 	return func(yield func(int, *credential) bool) {
 		outcomes, n := map[string]bool{}, 0
@@ -97,8 +98,8 @@ func (m *matrix) others(r *accessRow, name string) string {
 	return m.once(name+" of another member", func() string { return idKinds[name].others(m.orgPair) })
 }
 
-// At the first call with a key, the method once calls the function create and stores the result.
-// Later calls with this key return the stored result.
+// The method named once calls the function create at the first call with a key, and stores the
+// result. Later calls with this key return the stored result.
 func (m *matrix) once(key string, create func() string) string {
 	created, _ := m.shared.LoadOrStore(key, sync.OnceValue(create))
 	give, _ := created.(func() string)

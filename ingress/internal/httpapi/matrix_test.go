@@ -453,7 +453,7 @@ type matrix struct {
 	missing     map[string][]target // ids that do not exist for any caller, by kind
 	cells       atomic.Int64
 
-	shared sync.Map // ids and keys that several rows use; see the method once
+	shared sync.Map // ids and keys that several rows use; see the method named once
 
 	mu       sync.Mutex
 	notFound map[string]string // the first 404 response, by method and path

@@ -85,7 +85,7 @@ func (a *runEnv) toolClient(headers ...string) *mcp.ClientSession {
 	return session
 }
 
-// startWorker calls do for each new run until the test ends.
+// startWorker calls the function do for each new run until the test ends.
 func (a *runEnv) startWorker(do func(runID, message string)) {
 	a.t.Helper()
 	ctx, stop := context.WithCancel(a.t.Context())

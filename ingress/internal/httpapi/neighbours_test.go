@@ -52,7 +52,7 @@ func TestTransfersAreBoundedByAddress(t *testing.T) {
 	}
 }
 
-// sendForm sends a form from a client address, with its length or in chunks.
+// sendForm sends a form from a client address, either with a declared length or in chunks.
 func (a *runEnv) sendForm(client, key string, chunked bool, form ...filePart) answer {
 	a.t.Helper()
 	body, contentType := formFor(a.t, form...)
@@ -333,8 +333,8 @@ func TestAHooksSlotsAreShared(t *testing.T) {
 	}
 }
 
-// tireless returns a variant of the policy that never aborts a transfer because it is slow. A
-// transfer without a free slot is rejected immediately.
+// tireless returns a variant of the policy that aborts no slow transfers. A transfer without a free
+// slot is rejected immediately.
 func tireless(policy *transfer.Policy) *transfer.Policy {
 	soon := *policy
 	soon.Patience, soon.Queue = time.Hour, 0

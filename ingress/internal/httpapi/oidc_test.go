@@ -324,7 +324,7 @@ func TestOpenIDAndAccounts(t *testing.T) {
 }
 
 // TestOpenIDTakesAddressesOver checks that a person for whom the provider has verified an email
-// address can take the address over from an account that has not proven it.
+// address can take the address over from an account that has not verified the address.
 func TestOpenIDTakesAddressesOver(t *testing.T) {
 	t.Parallel()
 	b := newBrowser(t, "cfo@example.com")

@@ -40,8 +40,8 @@ func (a *runEnv) newVoiceAgent(h *testOrg, more ...string) string {
 		strings.Join(more, "")+`}`, h.owner.auth, h.header).text(a.t, "id")
 }
 
-// voiceOutcome returns the expected result of a request for a voice connection if the request has
-// this credential.
+// voiceOutcome returns the expected result of a request for a voice connection with this
+// credential.
 func (c *credential) voiceOutcome() string {
 	shown := strings.Contains(strings.Join(c.headers, "\n"), "X-Api-Key: ") || strings.Contains(strings.Join(c.headers, "\n"), "Authorization: ")
 	switch {
@@ -115,8 +115,8 @@ func attend(ctx context.Context, _ []byte, line *bus.WorkerVoiceSession) {
 	}
 }
 
-// eventually calls the function so repeatedly until so returns true. After a timeout, eventually
-// fails the test.
+// eventually calls the argument so until it returns true. After a timeout, eventually fails the
+// test.
 func eventually(tb testing.TB, what string, so func() bool) {
 	tb.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -135,8 +135,8 @@ type voiceConn struct {
 	id     string // the session's id
 }
 
-// dial requests a voice connection. If the request is rejected, the returned connection is nil. In
-// both cases, the returned answer has the status and the headers of the response.
+// dial requests a voice connection. If the request is rejected, the returned connection is nil. The
+// returned answer always has the status and the headers of the response.
 func (b *voiceEnv) dial(t *testing.T, query string, headers ...string) (*voiceConn, answer) {
 	t.Helper()
 	options := &websocket.DialOptions{HTTPHeader: http.Header{}}

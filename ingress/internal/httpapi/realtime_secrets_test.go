@@ -207,7 +207,7 @@ func TestConnectionsEndWithTheirCredential(t *testing.T) {
 		b.from("GET", voice.RealtimePath, "", "Authorization: Bearer "+headers).want(t, "secret of a revoked "+what, 401, "unauthenticated")
 	}
 	b.from("GET", voice.RealtimePath, "", "Authorization: Bearer "+byLeaver).want(t, "secret of one who has left", 403, "permission_denied")
-	for _, k := range []*voiceConn{stays, demoted} { // the caller of the connection demoted has a lower role now, but still owns the session
+	for _, k := range []*voiceConn{stays, demoted} { // the caller of demoted has a lower role now, but still owns the session
 		k.send(inWriting)
 		k.until("session.updated")
 	}

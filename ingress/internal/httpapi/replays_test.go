@@ -63,10 +63,10 @@ func (a *runEnv) replays(t *testing.T, h *testOrg, agentID string) []replayOver 
 	}})
 }
 
-// In every protocol, a replay of a large result reads it from the database only if there is
-// capacity for a large response. Otherwise it is rejected with the same error as a request to read
-// the run, and the error contains the run's id. A rejected replay uses little memory and starts no
-// run, and the client can repeat it.
+// In every protocol, a replay reads a large result from the database only if there is capacity for
+// a large response. Otherwise the replay is rejected with the same error as a request to read the
+// run, and the error contains the run's id. A rejected replay uses little memory and starts no run,
+// and the client can repeat it.
 func TestLargeReplaysAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:paralleltest // measures the allocations of the whole process
 	a := newWaitingRunEnv(t, unlimited)
 	const size, refusals = 1 << 20, 3 // a run object contains its answer twice, so each replay needs more than twice this size

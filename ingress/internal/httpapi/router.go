@@ -66,9 +66,9 @@ func (a *api) pages(m *metrics) []httpx.Route {
 	}
 }
 
-// strictQuery returns a handler that checks the query before it calls handle. If the query repeats
-// a parameter or has a parameter that is not in names, it calls fail instead. fail responds with
-// the error in the form that suits the handler's clients.
+// strictQuery returns a handler that checks the query before it calls the function handle. If the
+// query repeats a parameter or has a parameter that is not in names, it calls the function fail
+// instead. This function responds with the error in the form that suits the handler's clients.
 func strictQuery(handle gin.HandlerFunc, fail func(*gin.Context, error), names ...string) gin.HandlerFunc {
 	r := httpx.Route{List: names}
 	return func(c *gin.Context) {

@@ -247,7 +247,8 @@ func TestSlowReadersOfAGrowingLogAreBounded(t *testing.T) { //nolint:paralleltes
 	if counted < size || counted > share {
 		t.Errorf("%d bytes are counted", counted)
 	}
-	// Tests that run at the same time also use memory, so the smallest amount counts.
+	// Tests that run at the same time also use memory, so take the smallest of several
+	// measurements.
 	held := inUse() - before
 	for end := time.Now().Add(20 * time.Second); held > 2*share && time.Now().Before(end); {
 		<-time.After(500 * time.Millisecond)

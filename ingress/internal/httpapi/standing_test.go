@@ -85,7 +85,7 @@ func TestCachedIdentitiesHaveNoLastingEffect(t *testing.T) {
 	const kept, gone, denied = "", "unauthenticated", "permission_denied"
 	for name, c := range map[string]struct {
 		scope      domain.KeyScope // scope of the API key that bea uses as an owner; "": a login session
-		loss       string          // SQL statement of another ingress process; its $1 is the result of the function in the field of
+		loss       string          // SQL statement of another ingress process; its $1 is the result of the function that is the field "of"
 		of         func(bea person, keyID string) string
 		wants, own string // expected errors of an action that requires a role, and of creating a key of one's own
 	}{

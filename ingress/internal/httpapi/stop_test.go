@@ -282,8 +282,8 @@ func TestTheNextMessageCancelsAStoppedRun(t *testing.T) {
 		t.Errorf("the history of the next run: %+v", turns)
 	}
 
-	// The next message also cancels the previous run if it arrives before the client of that run
-	// disconnects.
+	// The next message also cancels the previous run if the message arrives before the client of
+	// that run disconnects.
 	third := here.open("POST", chat, uiBody("s", "third"), home.key)
 	a.sessionRuns("third", 1)
 	next.leave()
@@ -352,8 +352,8 @@ func TestARetryIsTheSameRun(t *testing.T) {
 		t.Fatalf("%d runs", len(all))
 	}
 
-	// A new run is started by a request with another credential or another body, and by a request
-	// that does not announce a retry.
+	// A new run is started by a request with a different credential or body than the first request,
+	// and by a request that does not announce a retry.
 	for n, more := range [][]string{{body, home.ownerKey, home.header, count("1")}, {body + " ", home.key, count("1")}, {body, home.key}} {
 		there.open("POST", "/v1/responses", more[0], more[1:]...)
 		a.sessionRuns("slow", 3+n)

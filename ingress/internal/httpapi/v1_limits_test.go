@@ -72,7 +72,7 @@ func (d *unreachableDB) Connect(context.Context) (driver.Conn, error) {
 func (d *unreachableDB) Driver() driver.Driver { return nil }
 
 // The previous response is looked up only after the request has counted against the rate limit. A
-// replay does not count.
+// replay does not count against it.
 func TestContinuingAResponseCountsFirst(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -119,8 +119,8 @@ func TestAVisitorCancelsARun(t *testing.T) {
 	cancel(ada, "cancel").want(t, "again", 200, "")
 }
 
-// Visitors cannot change the form of the agent's answers, in any format of a chat. The agent's own
-// schema applies to their messages.
+// Visitors cannot change the schema of the agent's answers, in any format of a chat. The answers to
+// their messages follow the agent's own schema.
 func TestVisitorsCannotChangeTheOutput(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -407,8 +407,8 @@ func TestVisitorsNeverMeet(t *testing.T) {
 	a.says(ada, "same", "another payload", "Idempotency-Key: same").want(t, "her own key again", 422, "idempotency_key_reused")
 }
 
-// A change to a widget applies immediately at this ingress process, and within 5 seconds at others,
-// which cache widgets for 4 seconds.
+// A change to a widget applies immediately at this ingress process, and within 5 seconds at other
+// processes, which cache widgets for 4 seconds.
 func TestWidgetsAreSwitchedOff(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(a *runEnv, h *testOrg, agentID string){

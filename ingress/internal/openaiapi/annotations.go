@@ -24,5 +24,5 @@ func WaitsForPerson(runID string, action *domain.RequiredAction) Error {
 	return requiresActionError(runID, action)
 }
 
-// CheckMetadata validates the metadata of a response. It gives each invalid value to wrong.
+// CheckMetadata validates the metadata of a response. It calls wrong for each invalid value.
 func CheckMetadata(metadata map[string]string, wrong Wrong) { checkMetadata(metadata, wrong) }

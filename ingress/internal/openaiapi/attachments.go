@@ -59,8 +59,8 @@ func (p *Part) attached() bool {
 const AttachedText = "(see the attachment)"
 
 // readAttached returns the image or file of a part. at is the path of the part in the request, for
-// errors. ok is false if the part is invalid; the error was then given to wrong. readAttached
-// fetches nothing.
+// errors. ok is false if the part is invalid; the function wrong was then called with the error.
+// readAttached fetches nothing.
 func (p *Part) readAttached(at string, wrong Wrong) (out Attached, ok bool) {
 	out.Field = at
 	switch p.Type {

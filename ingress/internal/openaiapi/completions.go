@@ -57,8 +57,8 @@ func (r *CompletionRequest) Session() string {
 }
 
 // Conversation validates the request and returns the conversation that it contains. It reports all
-// problems to wrong and returns a usable result only if there are none. As a side effect it sets
-// AppendSources and Output.
+// problems to the function wrong. The result is usable only if there are no problems. As a side
+// effect it sets AppendSources and Output.
 func (r *CompletionRequest) Conversation(wrong Wrong) Conversation {
 	r.refuse(wrong)
 	metadata := map[string]string{}

@@ -85,8 +85,8 @@ func Refused(status int, e *apierr.Error) Error {
 	return out
 }
 
-// typeName returns the error type for an HTTP status. Other statuses below 500 are invalid
-// requests.
+// typeName returns the error type for an HTTP status. It returns TypeInvalid for any status below
+// 500 that has no type of its own.
 func typeName(status int) string {
 	switch {
 	case status == 401:

@@ -63,8 +63,8 @@ var partKinds = map[string]func(Part) *string{
 }
 
 // Read returns the text of the content, with one line for each part. field is the path of the
-// content in errors. Without content, the text is empty. Read omits images and files. Invalid parts
-// are reported to wrong, and also omitted.
+// content in errors. Without content, the text is empty. Read omits images and files. It also omits
+// invalid parts, and reports them to the function wrong.
 func (c *Content) Read(field string, wrong Wrong) string {
 	switch {
 	case c == nil:
@@ -135,7 +135,7 @@ type Said struct {
 }
 
 // Read parses a list of messages. list is the path of the list in errors. Invalid messages are
-// reported to wrong. A message with an unknown role is also omitted.
+// reported to the function wrong. A message with an unknown role is also omitted.
 func Read(messages []Message, list string, wrong Wrong) []Said {
 	said := make([]Said, 0, len(messages))
 	for i, m := range messages {

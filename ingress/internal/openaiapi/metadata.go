@@ -32,8 +32,8 @@ func checkMetadata(metadata map[string]string, wrong Wrong) {
 	}
 }
 
-// appendSources returns the client's choice, from the metadata, whether a list of sources follows
-// the answer. It returns nil if the metadata contains no choice.
+// appendSources returns whether the metadata requests a list of sources after the answer. It
+// returns nil if the metadata does not say so either way.
 func appendSources(metadata map[string]string, wrong Wrong) *bool {
 	switch text, present := metadata[sourcesName]; {
 	case !present:

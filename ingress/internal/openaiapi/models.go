@@ -12,8 +12,8 @@ type Model struct {
 	Name    string `json:"name"`
 }
 
-// NewModel renders an agent or a template. created is zero for templates. owner is shown as
-// owned_by. Created is in seconds since 1970.
+// NewModel renders an agent or a template. The argument created is zero for templates, and owner is
+// shown as owned_by. The field Created is in seconds since 1970.
 func NewModel(id, name, owner string, created time.Time) Model {
 	m := Model{ID: id, Object: "model", OwnedBy: owner, Name: name}
 	if !created.IsZero() {

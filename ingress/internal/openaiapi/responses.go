@@ -130,8 +130,8 @@ type ResponseEcho struct {
 	Strict      []bool              `json:"-"` // the field strict of each tool in ClientTools
 }
 
-// AppendSources returns the client's choice, from the metadata, whether a list of sources follows
-// the answer. It returns nil if the metadata contains no choice.
+// AppendSources returns whether the metadata requests a list of sources after the answer. It
+// returns nil if the metadata does not say so either way.
 func (e ResponseEcho) AppendSources() *bool {
 	return appendSources(e.Metadata, func(string, string, string, ...any) {}) // the metadata was validated before it was stored
 }

@@ -120,7 +120,7 @@ type fileSearchItem struct {
 }
 
 // mcpItem is a call of a tool for which the protocol has no other type of item. All tools except
-// searches and the code interpreter have it. At most one of Output and Error is set.
+// searches and the code interpreter have this type. At most one of Output and Error is set.
 type mcpItem struct {
 	itemHead
 	ServerLabel       string  `json:"server_label"`
@@ -235,7 +235,7 @@ func newAnnotation(c domain.Citation) (a annotation, ok bool) {
 	return annotation{Type: "url_citation", StartIndex: &c.StartIndex, EndIndex: &c.EndIndex, URL: c.URL, Title: &c.Title}, c.URL != ""
 }
 
-// citedFile returns the id of a cited document, or "" if the citation is one of a web page. A
+// citedFile returns the id of a cited document, or "" if the citation refers to a web page. A
 // document that was attached to a message has the id of its stored text.
 func citedFile(c domain.Citation) string {
 	if c.DocumentID == nil && c.URL == "" {

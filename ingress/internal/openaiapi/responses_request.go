@@ -105,9 +105,9 @@ type Reference struct {
 	RunID string // run of the response that contains the item
 }
 
-// ParseResponse validates the body of a request for a response. It reports all problems to wrong;
-// the result must not be used if there are any. It reads no database: whether the session and the
-// earlier items exist is checked by the caller.
+// ParseResponse validates the body of a request for a response. It reports all problems to the
+// function wrong. If there are problems, the result must not be used. The caller checks whether the
+// session and the earlier items exist.
 func ParseResponse(body *ResponseBody, wrong Wrong) ResponseAsk {
 	ask := ResponseAsk{
 		Model: body.Model, Stream: value(body.Stream),
@@ -213,7 +213,7 @@ func (body *ResponseBody) refuse(wrong Wrong) {
 }
 
 // inputMessages returns the messages of an input, and its references to earlier items. Both results
-// have the order of the input. Invalid items are reported to wrong and omitted.
+// have the order of the input. Invalid items are omitted and reported to the function wrong.
 func inputMessages(input *ResponseInput, wrong Wrong) (said []Said, references []Reference) {
 	switch {
 	case input == nil:
@@ -285,8 +285,8 @@ func (item *InputItem) callOrResult(at string, wrong Wrong) []Said {
 	return []Said{{Field: at + ".call_id", Role: RoleAssistant, Calls: []domain.ClientCall{call}}}
 }
 
-// message returns the message in an item. An unknown role is reported to wrong, and the item is
-// omitted.
+// message returns the message in an item. An item with an unknown role is omitted and reported to
+// the function wrong.
 func (item *InputItem) message(at string, wrong Wrong) []Said {
 	switch *item.Role {
 	case RoleSystem, RoleDeveloper, RoleUser, RoleAssistant:

@@ -317,8 +317,8 @@ func (s *ResponseStream) close(at int, item Item) {
 }
 
 // write writes an event with its type, its sequence number and the given content. It inserts the
-// type and the number before the first member of the content, so says must be an object with at
-// least one member.
+// type and the number before the first member of the content, so the argument says must be an
+// object with at least one member.
 func (s *ResponseStream) write(kind string, says any) {
 	body, err := json.Marshal(says)
 	if err != nil {

@@ -20,8 +20,8 @@ type CompletionSettings struct {
 	ParallelToolCalls   *bool    `json:"parallel_tool_calls"`
 }
 
-// Stop contains stop sequences: the model ends the answer before the first one that it would write.
-// At most one field is set.
+// Stop contains stop sequences. The model ends the answer instead of writing a stop sequence. At
+// most one field is set.
 type Stop struct {
 	One  string
 	Many []string
@@ -30,7 +30,8 @@ type Stop struct {
 // Either marks Stop as a union: either one text or a list of texts.
 func (*Stop) Either() {}
 
-// texts returns the stop sequences, or nil if there are none. An empty text counts as none.
+// texts returns the stop sequences, or nil if there are none. An empty text counts as no stop
+// sequence.
 func (s *Stop) texts() []string {
 	if s == nil || s.One == "" && len(s.Many) == 0 {
 		return nil
@@ -57,7 +58,8 @@ type ReasoningOptions struct {
 	Effort *string `json:"effort"`
 }
 
-// These maps contain the names of model settings in OpenAI's APIs that differ from Parley's names.
+// These maps contain only those names of model settings in OpenAI's APIs that differ from Parley's
+// names.
 var (
 	completionNames = map[domain.Setting]string{
 		domain.SettingTopP: "top_p", domain.SettingMaxOutputTokens: "max_completion_tokens",
@@ -71,7 +73,8 @@ var (
 
 // Settings validates the model settings. It returns the settings and the names that the request
 // uses for them, or nil if there are none. If both limits of tokens are set, max_completion_tokens
-// applies. The second result is used for errors that are found later, for the model of the agent.
+// applies. The second result is for errors that are found later, when the settings are checked for
+// the agent's model.
 func (r *CompletionSettings) Settings(wrong Wrong) (*domain.RunSettings, map[domain.Setting]string) {
 	names := completionNames
 	limit := r.MaxCompletionTokens
@@ -87,8 +90,8 @@ func (r *CompletionSettings) Settings(wrong Wrong) (*domain.RunSettings, map[dom
 }
 
 // Settings validates the model settings. It returns the settings and the names that the request
-// uses for them, or nil if there are none. The second result is used for errors that are found
-// later, for the model of the agent.
+// uses for them, or nil if there are none. The second result is for errors that are found later,
+// when the settings are checked for the agent's model.
 func (r *ResponseSettings) Settings(wrong Wrong) (*domain.RunSettings, map[domain.Setting]string) {
 	s := domain.ModelSettings{
 		Temperature: r.Temperature, TopP: r.TopP, MaxOutputTokens: r.MaxOutputTokens, ParallelToolCalls: r.ParallelToolCalls,

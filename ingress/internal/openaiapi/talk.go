@@ -150,8 +150,8 @@ type FunctionSent struct {
 	Arguments string `json:"arguments" required:"true"`
 }
 
-// readCalls converts the tool calls of a message. Calls of other types are reported to wrong and
-// omitted.
+// readCalls converts the tool calls of a message. Calls of other types are omitted and reported to
+// the function wrong.
 func readCalls(calls []MessageCall, at string, wrong Wrong) (out []domain.ClientCall) {
 	for i, call := range calls {
 		if call.Function == nil {

@@ -7,7 +7,7 @@ import (
 )
 
 // FunctionTool is a tool of the client. In requests for chat completions, the field function
-// describes it. In requests for responses, fields of the tool itself do.
+// describes it. In requests for responses, fields of the tool itself describe it.
 type FunctionTool struct {
 	// Type must be function.
 	Type     string        `json:"type" required:"true"`
@@ -30,7 +30,7 @@ const typeFunction = "function"
 // readTools converts the tools of a request. It returns nil if there are none. within is the path
 // from a tool to the object that describes its function: "" or ".function". The names and schemas
 // are checked later. The field Return of the result is set, so the run ends with the calls, and the
-// client makes them. Errors are reported to wrong.
+// client makes them. Errors are reported to the function wrong.
 func readTools(tools *[]FunctionTool, choice *json.RawMessage, within string, wrong Wrong) *domain.ClientTools {
 	if len(value(tools)) == 0 {
 		if name := readChoice(choice, nil, wrong); name != "" && name != domain.ChoiceNone && name != domain.ChoiceAuto {
@@ -60,8 +60,8 @@ func readTools(tools *[]FunctionTool, choice *json.RawMessage, within string, wr
 }
 
 // readChoice returns the client's choice of tools: auto, none, required, the name of a tool, or ""
-// if the request has none. The name must be one of tools. An object may have the form of either
-// API.
+// if the request has none. The argument tools must contain a tool with this name. An object may
+// have the form of either API.
 func readChoice(raw *json.RawMessage, tools []domain.ClientTool, wrong Wrong) string {
 	if raw == nil || string(*raw) == "null" {
 		return ""

@@ -38,8 +38,8 @@ type Span struct {
 	Code, Strong bool
 }
 
-// Inline text contains no HTML, so that a placeholder such as <id> remains text. Extensions other
-// than tables are not needed.
+// The inline parsers do not recognize HTML, so that a placeholder such as <id> remains text.
+// Extensions other than tables are not needed.
 var (
 	inlineParsers = parser.WithInlineParsers(
 		util.Prioritized(parser.NewCodeSpanParser(), 1),
@@ -53,7 +53,8 @@ var (
 	spanParser = parser.NewParser(inlineParsers, parser.WithBlockParsers(util.Prioritized(parser.NewParagraphParser(), 1)))
 )
 
-// parseProse parses Markdown. Blocks of other kinds become paragraphs of their text.
+// parseProse parses Markdown. A block that is no heading, list or table becomes a paragraph of its
+// text.
 func parseProse(markdown string) Prose {
 	source := []byte(markdown)
 	var out Prose

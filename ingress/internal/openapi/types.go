@@ -95,7 +95,7 @@ func plainType(schema object) Type {
 // rulesFor describes the limits of a value, such as its length. The result begins with a comma, or
 // is "" if there are no limits.
 func rulesFor(schema object) string {
-	// A pair of limits is one phrase: add combines them.
+	// The function add combines a minimum and a maximum into one phrase.
 	var rules []string
 	add := func(least, limit, unit string) {
 		lo, hi := schema.Get(least), schema.Get(limit)

@@ -84,8 +84,8 @@ func description(operation map[string]any) string {
 }
 
 // permits reports whether the operation can be called with credentials in headers. Each entry of
-// the list is an alternative, which consists of schemes that are all needed. An empty list, or an
-// empty alternative, means that no credentials are needed.
+// the list security is an alternative. The client needs all schemes of one alternative. An empty
+// list, or an empty alternative, means that no credentials are needed.
 func (d *document) permits(o operation) bool {
 	requirements, given := o.body["security"].([]any)
 	// If the operation declares no security requirements, those of the document apply.
@@ -169,7 +169,8 @@ func addressFor(address string, parameters []parameter) (string, error) {
 		pairs = append(pairs, param.pair())
 	}
 
-	// A variable that is no parameter cannot occur: parameters returns one for each variable.
+	// Each variable is in inPath, because the function parameters returns a parameter for each
+	// variable.
 	address = variable.ReplaceAllStringFunc(address, func(found string) string { return inPath[found] })
 	if len(pairs) > 0 {
 		separator := "?"
@@ -179,7 +180,7 @@ func addressFor(address string, parameters []parameter) (string, error) {
 		address += separator + strings.Join(pairs, "&")
 	}
 
-	// Parse applies the rules for endpoints, for example that no variable is in the host.
+	// endpoint.Parse applies the rules for endpoints, for example that no variable is in the host.
 	if _, err := endpoint.Parse(address); err != nil {
 		return "", skip("Its URL " + err.Error() + ".")
 	}
@@ -235,8 +236,8 @@ func finish(s shape) (any, error) {
 var argumentName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
 // body returns the properties of an operation's JSON body. It returns false if the operation has no
-// body. A body that is optional and cannot be sent counts as none. If such a body is required, the
-// error is a skip.
+// body. An optional body that cannot be sent counts as no body. If a required body cannot be sent,
+// the error is a skip.
 func (p *pass) body(o operation) (shape, bool, error) {
 	none := shape{properties: map[string]any{}, required: map[string]bool{}}
 	if o.body["requestBody"] == nil {

@@ -116,7 +116,7 @@ func (s skip) Error() string { return string(s) }
 func (d *document) convert(operations []operation, base *base) ([]domain.Endpoint, []Skipped, error) {
 	endpoints, skipped := []domain.Endpoint{}, []Skipped{}
 	for _, op := range operations {
-		// The error may wrap a skip of any depth of the operation's schemas.
+		// The error may wrap a skip that occurred deep in the operation's schemas.
 		endpoint, err := d.endpoint(op, base)
 		var reason skip
 

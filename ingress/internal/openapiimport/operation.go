@@ -42,8 +42,8 @@ func (o operation) label() string {
 const maxLabel = 200
 
 // operations returns all operations of the document. Their names depend on the whole document and
-// not on the selection. The operations are sorted by path and, within a path, by verbs. A path item
-// that cannot be read becomes one broken operation with the method "*".
+// not on the selection. The operations are sorted by path and, within a path, in the order of the
+// list verbs. A path item that cannot be read becomes one broken operation with the method "*".
 func (d *document) operations() []operation {
 	paths, _ := d.root["paths"].(map[string]any)
 	var all []operation
@@ -119,10 +119,10 @@ func nameFor(o operation, taken map[string]bool) string {
 	return name
 }
 
-// choose selects operations by name. If names match no operation or more than one, it returns an
-// error that lists these names. A name is an operationId, or a method and a path. The result is in
-// the order of the document, not in that of the names. The error also reports names that select the
-// same operation.
+// choose selects operations by name. Each name must match exactly one operation. Otherwise the
+// error lists the names that do not. A name is an operationId, or a method and a path. The result
+// is in the order of the document, not in that of the names. The error also reports names that
+// select the same operation.
 func choose(all []operation, named []string) ([]operation, error) {
 	if len(named) > maxEndpoints {
 		return nil, invalid("operations", CodeTooLong, "must have at most %d entries, not %d", maxEndpoints, len(named))
@@ -158,7 +158,7 @@ func choose(all []operation, named []string) ([]operation, error) {
 
 // find returns the indexes of the operations with a name. A name of the form "METHOD /path" matches
 // at most one operation. Case and extra spaces of the method are ignored. An operationId must match
-// exactly. The result is empty if there is none.
+// exactly. The result is empty if no operation has the name.
 func find(all []operation, name string) []int {
 	var found []int
 	method, path, _ := strings.Cut(strings.TrimSpace(name), " ")

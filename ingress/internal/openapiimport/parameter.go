@@ -10,8 +10,9 @@ import (
 	"parley/shared/truncate"
 )
 
-// parameter is a parameter of an operation. Each call of the endpoint sends a value for it. A
-// parameter is created by parameters; name sets argument, and form sets joined.
+// parameter is a parameter of an operation. Each call of the endpoint sends a value for it. The
+// function parameters creates it. The function name sets the field argument, and the method form
+// sets the field joined.
 type parameter struct {
 	in string // where the parameter is sent: path or query
 	// name in the document, which is sent in the query.

@@ -89,7 +89,7 @@ func parse(raw []byte) (value any, err error) {
 		return value, r.measure(value, 0)
 	}
 
-	if nodes(raw) > maxValues { // the library needs far more memory for a value than the value's text has
+	if nodes(raw) > maxValues { // the library needs far more memory for a value than the text of the value takes
 		return nil, errMany
 	}
 
@@ -119,7 +119,8 @@ func nodes(raw []byte) int {
 	return n
 }
 
-// They are variables of type *Invalid, so open returns them unchanged.
+// The errors of a value that exceeds a limit. They are of type *Invalid, so open returns them
+// unchanged.
 var (
 	errDeep = invalid("document", CodeTooDeep, "must be nested at most %d levels deep", maxDepth)
 	errMany = invalid("document", CodeTooLong, "must contain at most %d values", maxValues)

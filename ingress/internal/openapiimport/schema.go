@@ -147,7 +147,7 @@ func (p *pass) reference(object map[string]any, ref string, depth int) (any, err
 }
 
 // both returns a schema that matches the values that match both a and b. It may return a or b
-// itself, or change a. Other combinations become an allOf.
+// itself, or change a. In any other case, the result is an allOf of a and b.
 func both(a, b any) any {
 	first, _ := a.(map[string]any)
 	second, _ := b.(map[string]any)

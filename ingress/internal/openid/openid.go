@@ -90,7 +90,7 @@ func (a Attempt) Matches(state string) bool {
 // Finish exchanges the returned code and returns the authenticated person. It returns the error
 // unauthenticated if the provider does not authenticate a person, or if the code belongs to another
 // attempt. The caller must have checked the state with Matches. If the provider does not respond,
-// the error is unavailable.
+// the error has the code unavailable.
 func (p *Provider) Finish(ctx context.Context, a Attempt, code string) (Person, error) {
 	known, err := p.discovered(ctx)
 	if err != nil {

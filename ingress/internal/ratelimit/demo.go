@@ -25,7 +25,7 @@ type demoTier struct {
 	limit   int
 	now     func() time.Time
 	seed    maphash.Seed           // seed of the hash that assigns clients to the locks in turns
-	turns   [stripes]chan struct{} // locks; without them, counts of a client would occupy connections while they wait for its row
+	turns   [stripes]chan struct{} // locks; without them, concurrent counts of a client would each occupy a connection during the wait
 
 	mu     sync.Mutex
 	denied map[string]time.Time // clients whose requests are refused, each with the end of the refusal
@@ -41,8 +41,8 @@ func newDemoTier(c Counter, limit int, now func() time.Time) *demoTier {
 }
 
 // take counts one request of a client. If it returns an error, the decision is a refusal, because
-// requests that cannot be counted must not pass. The error is unavailable if the database does not
-// respond within countTime.
+// requests that cannot be counted must not pass. The error has the code unavailable if the database
+// does not respond within countTime.
 func (d *demoTier) take(ctx context.Context, client string) (Decision, error) {
 	if wait := d.remembered(client); wait > 0 {
 		return d.refusal(wait), nil

@@ -13,13 +13,13 @@ import (
 // Window is the period of all limits.
 const Window = time.Minute
 
-// Counter stores the counts that all ingresses share. Package store implements it.
+// Counter stores the counts that all ingresses share. Package limitdb implements it.
 type Counter interface {
 	// CountDemo counts a request from an address if fewer than limit requests were counted for the
 	// address within the window.
 	CountDemo(ctx context.Context, address string, limit int, window time.Duration) (limitdb.DemoVerdict, error)
-	// LeaseTokens takes up to want tokens from a bucket. The bucket gains perSecond tokens a
-	// second, up to capacity.
+	// LeaseTokens takes tokens from a bucket: at most as many as the argument want says. The bucket
+	// gains perSecond tokens a second, up to capacity.
 	LeaseTokens(ctx context.Context, bucket string, capacity int, perSecond float64, want int) (limitdb.TokenGrant, error)
 }
 

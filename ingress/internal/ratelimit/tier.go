@@ -56,7 +56,8 @@ type bucket struct {
 }
 
 // take takes one token from a bucket. It waits for a lease only if this ingress holds no token of
-// the bucket. If the database cannot be reached, the error is unavailable. The wait ends with ctx.
+// the bucket. If the database cannot be reached, the error has the code unavailable. The wait ends
+// with ctx.
 func (t *tier) take(ctx context.Context, key string) (Decision, error) {
 	if t.limit < 1 {
 		return t.closed(), nil

@@ -81,7 +81,7 @@ func peek(turns []turn) (least Decision) {
 }
 
 // Visitor counts a request from a widget's visitor, whatever its outcome. Check counts the run that
-// the request starts. The error is unavailable if the request cannot be counted.
+// the request starts. The error has the code unavailable if the request cannot be counted.
 func (l *Limits) Visitor(ctx context.Context, v domain.Visitor) (Decision, error) {
 	return take(ctx, l.widgets.request(v))
 }

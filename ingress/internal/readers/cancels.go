@@ -10,7 +10,7 @@ const maxCancels = 16 // maximum number of simultaneous cancellations
 type cancels struct {
 	// Cancels one run; called without the lock.
 	cancel func(*leftRun)
-	// Counts the goroutines, for the end of the process.
+	// Counts the goroutines, so that the process can wait for them when it ends.
 	wait sync.WaitGroup
 
 	mu     sync.Mutex

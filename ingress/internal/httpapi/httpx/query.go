@@ -42,9 +42,9 @@ func ReadQuery(raw string) (values url.Values, err error) {
 }
 
 // CheckQuery returns an error if the query has parameters that the route does not have, or
-// parameters that are repeated or empty. A missing id is an error, too, if the route requires it.
-// The error lists all problems. The codes are unknown_field, duplicate, invalid_value, conflict and
-// required.
+// parameters that are repeated or empty. If the route requires an id, a missing id is an error,
+// too. The error lists all problems. Their codes are unknown_field, duplicate, invalid_value,
+// conflict and required.
 func (r *Route) CheckQuery(c *gin.Context) error { //nolint:cyclop // a list of cases
 	if r.Open {
 		return nil
@@ -85,8 +85,8 @@ func (r *Route) CheckQuery(c *gin.Context) error { //nolint:cyclop // a list of 
 	return found.Err()
 }
 
-// Among returns the parameters that a query may contain. If named is true, the query also contains
-// an id, which is not part of the result.
+// Among returns the parameters that a query may contain. If the argument named is true, the query
+// also contains an id, which is not part of the result.
 func (r *Route) Among(named bool) Params {
 	if named {
 		return r.Beside
@@ -94,7 +94,8 @@ func (r *Route) Among(named bool) Params {
 	return r.List
 }
 
-// sortedNames returns the names in order, so that the same request always gets the same response.
+// sortedNames returns the names in alphabetical order, so that the same request always gets the
+// same response.
 func sortedNames(values url.Values) []string {
 	names := make([]string, 0, len(values))
 	for name := range values {

@@ -18,8 +18,8 @@ type ReadOnly = Optional[json.RawMessage]
 // count. A caller may send any value, because the value may have changed since the caller read it.
 type Volatile[T any] = Removable[T]
 
-// Removable is a field of a body that may be missing or null. If it is null, which removes the
-// value, Set and Null are true, and Value is the zero value. The decoder sets it.
+// Removable is a field that may be missing in a body or null. Null removes the value: the fields
+// Set and Null are then true, and Value is the zero value. The decoder sets the fields.
 type Removable[T any] struct {
 	Set   bool
 	Value T

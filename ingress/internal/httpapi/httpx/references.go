@@ -49,8 +49,9 @@ func (r *References) CheckReferences(c *gin.Context, found *Problems, names ...s
 }
 
 // CheckDocuments adds a problem for each id of a document that does not exist in the organization.
-// It accepts the ids in old in any case. path is the path of the list. All ids are looked up with
-// one statement. If found already has problems, CheckDocuments does nothing.
+// The ids in the argument old are always accepted. path is the path of the list ids in the body.
+// All ids are looked up with one statement. If found already has problems, CheckDocuments does
+// nothing.
 func (r *References) CheckDocuments(c *gin.Context, found *Problems, path string, ids, old []string) error {
 	if len(ids) == 0 || found.Err() != nil {
 		return nil //nolint:nilerr // the caller reports the problems already found

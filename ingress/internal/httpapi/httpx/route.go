@@ -31,20 +31,21 @@ type Route struct {
 	Match  bool        // the handler compares If-Match with the resource's version
 
 	Find   Finder          // looks up the resource named by the query's id; nil: the route takes no id
-	List   Params          // parameters of a query without an id; if it is nil but Find is not, the id is required
+	List   Params          // parameters of a query without an id; if List is nil but Find is not, an id is required
 	Beside Params          // parameters of a query with an id, in addition to the id
-	One    gin.HandlerFunc // handles a query with an id; nil: Handle handles it, too
+	One    gin.HandlerFunc // handles a query with an id; nil: Handle also handles such queries
 	Other  string          // another action of the same path, for error messages; byAction sets it on routes without an action
 
-	// Elsewhere maps actions of this path to the only method that they permit, if it is not this
-	// route's method. It is for error messages. The key "*" stands for any action. The router sets
-	// the field.
+	// Elsewhere is for error messages. It maps each action of this path that permits only one
+	// method, other than this route's, to that method. The key "*" stands for any action. The
+	// router sets the field.
 	Elsewhere map[string]string
 
 	Handle gin.HandlerFunc
 }
 
-// MethodError returns an error if the path has the action, but only with another method.
+// MethodError returns an error if the path has the action, but only with a method other than the
+// route's.
 func (r *Route) MethodError(actions []string) error {
 	if len(actions) != 1 {
 		return nil

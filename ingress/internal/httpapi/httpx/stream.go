@@ -24,8 +24,8 @@ const (
 	// WriteTime is the timeout of each write to a stream. It replaces the server's write timeout.
 	WriteTime = 20 * time.Second
 
-	// writesShare is how long writes share a deadline. Setting a deadline takes a tenth of the time
-	// of a small write, so it is not done for each write.
+	// writesShare is the time for which consecutive writes share a deadline. Setting a deadline
+	// takes a tenth of the time of a small write, so it is not done for each write.
 	writesShare = time.Second
 )
 
@@ -65,8 +65,8 @@ var frames = sync.Pool{New: func() any { return new([]byte) }}
 // fails. If a client does not read, only its own stream is blocked, and the write timeout ends it.
 //
 // SendStream has few variables, to keep the stacks of thousands of waiting streams small. frame
-// appends the encoding of an event. The zero value of the session check always holds. SendStream
-// sets its own write deadlines.
+// appends the encoding of an event. permit is the session check; its zero value never fails.
+// SendStream sets its own write deadlines.
 func SendStream[E any](c *gin.Context, events Source[E], frame func([]byte, E) []byte, permit *SessionCheck) {
 	w := newEventWriter(c, frame)
 	next, end := events.Next(c.Request.Context(), time.Now()) // does not wait for events, so that the response begins immediately

@@ -13,8 +13,8 @@ import (
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// down enters an object or a list. The methods member and element leave it at its end. Too many
-// levels are an error, because the decoder is recursive.
+// down enters an object or a list. At the end of the object or list, the methods member and element
+// leave it. Too many levels are an error, because the decoder is recursive.
 func (d *Decoder) down() *apierr.Field {
 	d.pos++
 	d.depth++
@@ -247,8 +247,8 @@ func (d *Decoder) escapedText(start int) ([]byte, *apierr.Field) {
 	return nil, d.syntax("unterminated string")
 }
 
-// unescaped maps the character after a backslash to the character that both stand for, except for
-// u, which escape handles.
+// unescaped maps the second character of an escape sequence to the character that the sequence
+// stands for. It omits u, because the method escape handles such sequences.
 var unescaped = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
 // escape decodes the escape sequence at the current position and appends the character to d.buf.

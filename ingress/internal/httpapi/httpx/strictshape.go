@@ -35,8 +35,8 @@ func (o Optional[T]) Pointer() *T {
 	return &o.Value
 }
 
-// LongText is a string that may be long. Decoding does not copy it: it refers to the bytes of the
-// body, which therefore must not be in a pooled buffer.
+// LongText is a string that may be long. Decoding does not copy the bytes of the string. They stay
+// a part of the body, which therefore must not be in a pooled buffer.
 type LongText []byte
 
 // kind determines how the decoder reads a value.

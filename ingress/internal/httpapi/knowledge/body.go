@@ -23,8 +23,8 @@ import (
 const MaxDocumentBody = 28 << 20
 
 // documentFields contains the fields of a document that callers can set. A request may set at most
-// one of content, contentBase64 and url. It is embedded in the bodies for new documents and for
-// changes. The fields are checked before any content is stored.
+// one of content, contentBase64 and url. documentFields is embedded in the bodies for new documents
+// and for changes. The fields are checked before any content is stored.
 type documentFields struct {
 	Name httpx.Optional[string] `json:"name"`
 	// Content as text, in UTF-8.
@@ -137,8 +137,8 @@ func (f *documentFields) Check(p *httpx.Problems, address httpx.Optional[string]
 }
 
 // checkBase64 decodes the whole content once before it is stored, so that nothing is stored if the
-// base64 is invalid. The decoded content is discarded. The method content decodes it again while it
-// is stored. A problem is added for invalid base64 and for empty content.
+// base64 is invalid. The decoded content is discarded. The content is decoded again while it is
+// stored; see the method content. A problem is added for invalid base64 and for empty content.
 func (f *documentFields) checkBase64(p *httpx.Problems) {
 	if !f.ContentBase64.Set {
 		return
@@ -193,8 +193,8 @@ func (f *documentFields) newDocument(address string) knowledgedb.NewDocument {
 }
 
 // nameOfAddress returns the name of a document that is fetched from a URL: the last element of the
-// URL's path or, if the path is empty, the URL's host. It is used only if the request contains no
-// name.
+// URL's path or, if the path is empty, the URL's host. This name is used only if the request
+// contains no name.
 func nameOfAddress(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -230,7 +230,7 @@ func bindDocument[T any](h *Handler, c *gin.Context) (body T, leave func(), err 
 		return body, nil, err
 	}
 
-	// The body is in memory now. The client has no influence on the time that storing it takes.
+	// The body is in memory now. From now on, a slow client cannot delay the request.
 	in.Complete()
 	return body, in.Leave, nil
 }

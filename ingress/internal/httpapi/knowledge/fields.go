@@ -61,9 +61,9 @@ var documentTypes = map[string]string{
 }
 
 // documentType returns the declared media type of a document. If none is declared, it returns the
-// type for the name's extension. If the extension is unknown, it returns other. It removes the
-// parameters of a declared type, except charset. An invalid type is added to p as a problem of at,
-// and the result is "".
+// type for the name's extension. If the extension is unknown, it returns the argument other. It
+// removes the parameters of a declared type, except charset. An invalid type is added to p as a
+// problem at the path at, and the result is "".
 func documentType(p *httpx.Problems, at, declared, name, other string) string {
 	if declared == "" || declared == octetStream { // browsers declare octetStream for unknown types
 		if known, found := documentTypes[strings.ToLower(path.Ext(name))]; found {

@@ -33,7 +33,7 @@ const (
 	MaxForm = maxFormFiles*MaxDocument + 1<<20
 
 	// maxFormRest is the maximum number of bytes of parts that are skipped after the first problem,
-	// in order to find other problems.
+	// to find further problems.
 	maxFormRest = 1 << 20
 	maxBoundary = 70 // maximum length according to RFC 2046
 
@@ -62,8 +62,8 @@ type documentForm struct {
 }
 
 // newDocumentForm returns a documentForm that reads the form from in. It returns an API error if
-// contentType contains no valid boundary. limit is the maximum number of files. upload stores the
-// content of one file and reads it to its end.
+// contentType contains no valid boundary. limit is the maximum number of files. The function upload
+// stores the content of one file, which it reads to the end.
 func newDocumentForm(
 	in *transfer.Upload, contentType string, limit int, upload func(io.Reader) (blobdb.Upload, error),
 ) (*documentForm, error) {
@@ -96,7 +96,8 @@ func (f *documentForm) read() error {
 			}
 			return f.readError()
 
-			// Parts of any kind count, which bounds the work for a form of many empty parts.
+			// Parts of any kind count toward maxFormParts, which bounds the work for a form of many
+			// empty parts.
 		}
 
 		if n == maxFormParts {
@@ -175,8 +176,8 @@ func partName(name string) string {
 	return strings.ToValidUTF8(name, "\uFFFD")
 }
 
-// skip discards a part of a rejected form. It reads at most f.unread bytes of it. If the part is
-// longer, f.unread becomes negative, and read stops.
+// skip discards a part of a rejected form. If the part has more than f.unread bytes, skip reads one
+// byte more than f.unread, f.unread becomes negative, and the method read stops.
 func (f *documentForm) skip(part io.Reader) error {
 	n, err := io.CopyN(io.Discard, part, f.unread+1)
 	f.unread -= n

@@ -16,8 +16,8 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// DocumentEraser deletes documents, and the passages of them that runs have stored. The dispatcher
-// implements it, because the deletion of a document also ends and erases runs.
+// DocumentEraser deletes documents and the copies of their passages that runs have stored. The
+// dispatcher implements it, because the deletion of a document also ends and erases runs.
 type DocumentEraser interface {
 	DeleteDocument(ctx context.Context, organizationID, documentID string) error
 }

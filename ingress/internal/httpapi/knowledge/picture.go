@@ -40,7 +40,7 @@ type pageWithPicture struct {
 
 // showPicture responds with a page of a PDF as a picture. A picture is large, so it takes a
 // download slot. The error is not_found if the document is not ready, is no PDF or has no such
-// page. The error is unavailable if no worker can render the page.
+// page. The error has the code unavailable if no worker can render the page.
 func (h *Handler) showPicture(c *gin.Context, documentID string, page int) error {
 	slot, err := h.Downloads.Enter(transfer.OwnerFor(c), http.NewResponseController(c.Writer))
 	if err != nil {
@@ -74,7 +74,8 @@ func (h *Handler) picture(ctx context.Context, org string, doc domain.Document, 
 		return kept, nil
 	}
 
-	// A failed rendering counts too: it costs a worker as much as a successful one.
+	// A failed rendering counts toward the rate limit, too, because it costs a worker as much as a
+	// successful one.
 	if wait := h.renders.Begin(org); wait > 0 {
 		return domain.PagePicture{}, httpx.RateLimited(wait,
 			fmt.Sprintf("rate limit of %d new page pictures per minute exceeded", picturesPerMinute))

@@ -152,7 +152,7 @@ func (h *Handler) sendDocument(c *gin.Context, documentID string) error {
 	}
 	defer func() { _ = content.Close() }() // opened for reading only, so no data can be lost
 
-	// SendFile requires a File. The document has all properties of a file.
+	// SendFile takes a domain.File, so describe the document as a file.
 	file := domain.File{ID: doc.ID, Name: doc.Name, MIMEType: doc.MIMEType, Bytes: doc.Bytes}
 	if doc.SHA256 != nil {
 		file.SHA256 = *doc.SHA256
@@ -257,16 +257,16 @@ func (h *Handler) readyDocument(c *gin.Context, documentID string) (domain.Docum
 // noDocument returns the error for a document that was replaced or deleted during the request.
 func noDocument() error { return apierr.Missing() }
 
-// textFor joins consecutive passages to a text. Text that is in two passages appears once. For each
-// character between two passages, which is always white space, it inserts a line break. StartIndex
-// and EndIndex of a passage count characters of the document.
+// textFor joins consecutive passages to a text. Text that is in two passages appears once.
+// Characters between two passages are always white space; textFor replaces each of them by a line
+// break. StartIndex and EndIndex of a passage count characters of the document.
 func textFor(passages []domain.Passage) string {
 	var out strings.Builder
 	at := 0 // offset in characters
 	for _, p := range passages {
 		text := p.Text
 
-		// A gap before the first passage is not white space to show: the page begins there.
+		// Do not insert line breaks for the characters before the first passage.
 		for ; at < p.StartIndex && at > 0; at++ {
 			out.WriteByte('\n')
 		}

@@ -157,8 +157,8 @@ func searchedMetadata(pairs []string, found *httpx.Problems) map[string]string {
 }
 
 // callSearch lets a worker search. The signed claims contain the organization, which the worker
-// therefore need not take from the request. The error is unavailable if the call or the search
-// fails. A reply that is not JSON results in an internal error.
+// therefore need not take from the request. The error has the code unavailable if the call or the
+// search fails. A reply that is not JSON results in an internal error.
 func (h *Handler) callSearch(ctx context.Context, org string, request contract.SearchRequest) (reply contract.SearchReply, err error) {
 	deadline := time.Now().Add(searchTime)
 	ctx, cancel := context.WithDeadline(ctx, deadline)

@@ -196,7 +196,7 @@ func (h *Handler) putDocument(c *gin.Context) error {
 		return err
 	}
 
-	// Look up the document first, so that no content is stored if it does not exist.
+	// Look up the document first, so that no content is stored for a document that does not exist.
 	known, err := h.KnowledgeDB.DocumentByID(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
 	if err != nil {
 		return err
@@ -263,7 +263,7 @@ func (h *Handler) putBody(c *gin.Context, known domain.Document, body *documentC
 		with.Metadata = known.Metadata
 	}
 
-	// Store the content before the change, which refers to it.
+	// Store the content before the change, because the change refers to it.
 	var err error
 	if with.Content, err = h.uploadContent(c, &body.documentFields); err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 
 const (
 	methodInitialize = "initialize"
-	// Cancels an earlier request; MCP calls it a notification.
+	// Method of a message that cancels an earlier request. MCP calls such a message a notification.
 	methodCancelled = "notifications/cancelled"
 
 	// headerSession contains an id of the client. It distinguishes clients with the same

@@ -65,9 +65,9 @@ func idFor(body []byte, found *httpx.Problems) json.RawMessage {
 }
 
 // writeFault responds to a message with a JSON-RPC error. For an unknown method, the status is 200,
-// because the message itself is valid, and the response to a notification is empty. For any other
-// error, the status is 400. The error is recorded for the log line of the request if the status is
-// 400.
+// because the message itself is valid. If such a message is a notification, the response is empty
+// and has the status 202. For any other error, the status is 400. The error is recorded for the log
+// line of the request if the status is 400.
 func writeFault(c *gin.Context, id json.RawMessage, f *fault) {
 	status := http.StatusBadRequest
 	if f.Code == agenttools.CodeMethodNotFound {

@@ -135,7 +135,7 @@ type agentTools struct {
 	h    *Handler
 	c    *gin.Context
 	out  *mcpWriter
-	call string // name of the request for a later cancellation; see callName; empty: it cannot be cancelled
+	call string // name of the request for a later cancellation; see callName; empty: the request cannot be cancelled
 }
 
 // coded returns the error for the client; see httpx.Coded. It records err for the request's log
@@ -329,8 +329,9 @@ func (t *agentTools) take(e domain.Event, run *rundb.StoredRun, progress func(st
 	return data.Run, nil
 }
 
-// capacityError adds the run's id to an error that means that there is no capacity for the
-// response. run may be nil. A client can then read the answer with another request.
+// capacityError adds the run's id to an error that reports missing capacity for the response. With
+// the id, a client can read the answer by another request. Other errors are returned unchanged. run
+// may be nil.
 func capacityError(err error, run *rundb.StoredRun) error {
 	code := apierr.CodeFor(err)
 	if run == nil || code != apierr.RateLimited && code != apierr.Overloaded {
@@ -341,8 +342,9 @@ func capacityError(err error, run *rundb.StoredRun) error {
 }
 
 // streamError returns the error of a tool call whose event stream ended with err before the run
-// finished. It returns erased for an erased run, and not_found for an expired run. An event log
-// that ends early is an internal error. Any other error means that the service is stopping.
+// finished. The code of the error is erased for an erased run, and not_found for an expired run. An
+// event log that ends early is an internal error. Any other error means that the service is
+// stopping.
 func streamError(err error, runID string) error {
 	switch {
 	case apierr.CodeFor(err) == apierr.Erased:
@@ -376,7 +378,7 @@ type mcpWriter struct {
 	large *httpx.LargeAnswer
 }
 
-// count counts the response with a run as a large response, if it is large. The response contains
+// If the response with a run is large, count counts it as a large response. The response contains
 // the message and the citations twice: as text, and as structured content. The error is that of
 // httpx.CountAnswer, with the id of the run.
 func (w *mcpWriter) count(c *gin.Context, run *domain.Run) error {

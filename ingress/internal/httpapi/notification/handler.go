@@ -10,7 +10,7 @@ import (
 )
 
 // ChangeNotifier notifies clients that watch an organization of a change. Changed does not block,
-// and a lost notice does no harm, because clients read again after a reconnect.
+// and a lost notice does no harm, because clients read all data again after a reconnect.
 type ChangeNotifier interface {
 	Changed(kind domain.ChangeKind, organizationID string)
 }

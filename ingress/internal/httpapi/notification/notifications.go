@@ -77,7 +77,8 @@ func checkEndpointURL(p *httpx.Problems, address string) {
 }
 
 // checkEvents checks the names of the events of which an endpoint is notified. The list must have
-// at least one entry, and no entry twice. Only as many entries as there are events are checked.
+// at least one entry, and no entry twice. If the list has more entries than there are events to
+// choose from, the further entries are not checked.
 func checkEvents(p *httpx.Problems, events []string) {
 	if len(events) == 0 {
 		p.Add("events", httpx.CodeTooShort, "must contain at least one event")
@@ -92,7 +93,7 @@ func checkEvents(p *httpx.Problems, events []string) {
 		}
 	}
 
-	p.Count("events", len(events), len(domain.NotificationEvents)) // last, because a problem of the list suppresses problems of its entries
+	p.Count("events", len(events), len(domain.NotificationEvents)) // last: a problem of the list would suppress those of its entries
 }
 
 // newEndpointBody is the body of POST /api/notifications. Except for url and events, its fields are
@@ -176,8 +177,8 @@ func (h *Handler) getNotifications(c *gin.Context) error {
 	return httpx.JSON(c, http.StatusOK, httpx.NewList(endpoints, p, func(e domain.NotificationEndpoint) string { return e.ID }))
 }
 
-// writeEndpoint responds with an endpoint. If err is not nil, it only returns err. The status is
-// 200. It does not change the secret in e, which the store has replaced by a placeholder.
+// writeEndpoint responds with an endpoint and the status 200. If err is not nil, writeEndpoint only
+// returns err. It does not change the secret in e, which the store has replaced by a placeholder.
 func (h *Handler) writeEndpoint(c *gin.Context, e domain.NotificationEndpoint, err error) error {
 	if err != nil {
 		return err
@@ -376,7 +377,7 @@ func (h *Handler) messageFilter(c *gin.Context) (f notificationdb.NotificationFi
 
 // postMessages handles POST /api/notifications/messages?id=&action=resend: it sends a notification
 // again under the same id. Receivers can recognize a repetition by its id. The status is 202. If
-// the payload of the notification is no longer stored, the error is erased.
+// the payload of the notification is no longer stored, the error has the code erased.
 func (h *Handler) postMessages(c *gin.Context) error {
 	messageID, err := httpx.RequiredID(c, id.Notification)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 // first request has the number 0.
 const headerRetryCount = "X-Stainless-Retry-Count"
 
-// rules returns the rules for package readers if the client gets the whole response at once. A
+// rules returns the rules for package readers for a client that gets the whole response at once. A
 // client that disconnects earlier has seen no part of the answer. s.Attempt must be set. A run with
 // an idempotency key continues without a reader, because a retry with the key gets the run's
 // answer.

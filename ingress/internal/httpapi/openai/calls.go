@@ -202,8 +202,9 @@ func answeredRound(run *domain.Run, results []openaiapi.Result) (round domain.Ca
 	return round, nil
 }
 
-// missingResult returns the error for a request that lacks the result of a call of the response
-// that it continues. The error has the path input, because the missing item has no path.
+// missingResult returns the error for a request that continues a response, but lacks the result of
+// one of the calls in that response. The error has the path input, because the missing item has no
+// path.
 func missingResult(callID, name string) error {
 	return apierr.Invalid("input", "invalid_value", "the result of the call %s of the tool %q is missing", callID, name)
 }

@@ -113,7 +113,7 @@ func (e *embedding) embed(texts []string) error {
 			}
 		}
 
-		// A reply may contain fewer vectors than texts; the rest is sent again.
+		// A reply may contain fewer vectors than texts; the remaining texts are sent again.
 		e.model, e.vectors, e.tokens = reply.Model, append(e.vectors, reply.Vectors...), e.tokens+reply.InputTokens
 	}
 	return nil

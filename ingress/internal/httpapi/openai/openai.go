@@ -80,7 +80,8 @@ type Handler struct{ Deps }
 func New(deps Deps) *Handler { return &Handler{deps} }
 
 // Routes returns the routes of the handler. Unknown parameters are ignored (Open), because OpenAI
-// defines the queries. Requests that create a run are counted late, after the look-up of a replay.
+// defines the queries. Requests that create a run count against the rate limit only after the
+// look-up of a replay.
 func (h *Handler) Routes() []httpx.Route {
 	const member = domain.RoleMember
 	return []httpx.Route{
@@ -168,7 +169,7 @@ func (h *Handler) accept(c *gin.Context, s *dispatch.Submission) (*dispatch.Subm
 }
 
 // refuse responds with an error to an invalid request. The request counts against the rate limit,
-// because the service may have read a body of up to 2 MiB. Without this, a client could make the
+// because the service may have read a body of up to 2 MiB. Otherwise a client could make the
 // service read large bodies without limit.
 func (h *Handler) refuse(c *gin.Context, err error) {
 	if limit := h.Spend(c); limit != nil {
@@ -206,7 +207,8 @@ func (h *Handler) submitAndWait(c *gin.Context, s *dispatch.Submission) (*domain
 
 // awaitEnd waits until an accepted run has finished or waits for a person, and returns it. A run
 // that waits for a person is returned in its short form. For a finished run, awaitEnd reserves
-// memory and then reads the whole result. The error is unavailable if the service is stopping.
+// memory and then reads the whole result. The error has the code unavailable if the service is
+// stopping.
 func (h *Handler) awaitEnd(c *gin.Context, sub *dispatch.Submitted) (*domain.Run, error) {
 	ctx, ended := c.Request.Context(), sub.Run
 	if sub.Run.Run.Status != domain.RunRequiresAction {

@@ -15,9 +15,9 @@ const (
 )
 
 // resolveReferences reads the answers to which the request refers by id. If the submission's
-// session contains one of them, the submission continues the run of that answer. It sets the
-// message and the history of s. The error is an invalid input for an answer that does not exist or
-// belongs to another principal.
+// session contains one of them, the submission continues the run of that answer. resolveReferences
+// also sets the message and the history of s. The error is an invalid input for an answer that does
+// not exist or belongs to another principal.
 func (h *Handler) resolveReferences(ctx context.Context, s *dispatch.Submission, request *openaiapi.ResponseAsk) error {
 	answers, err := h.SessionsDB.Answers(ctx, s.Caller.OrganizationID, s.Principal, referredRuns(request.References), maxAnswerBytes)
 	if err != nil {

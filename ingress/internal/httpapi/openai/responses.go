@@ -137,7 +137,7 @@ func (h *Handler) continueFrom(ctx context.Context, s *dispatch.Submission, runI
 	}
 
 	// The error is the same for missing and for unsuitable runs, so that it reveals nothing about
-	// the runs of others.
+	// the runs of other callers.
 	if missing || run.Erased || run.Run.Trigger.Type != domain.TriggerChat || run.Target() != s.Target() {
 		return apierr.Invalid("previous_response_id", openaiapi.CodeNoPrevious, openaiapi.NoPrevious)
 	}

@@ -29,7 +29,7 @@ func (h *Handler) readOrganization(c *gin.Context, org string) (domain.Membershi
 	return found[0], nil
 }
 
-// readKey reads an API key that the caller may list. A user's keys can be listed by the user alone,
+// readKey reads an API key that the caller may list. A user's keys can be listed only by the user,
 // in any organization; see keysFor.
 func (h *Handler) readKey(c *gin.Context, keyID string) (domain.APIKey, error) {
 	return h.Organizations.Key(c.Request.Context(), keysFor(c), keyID)
@@ -42,9 +42,10 @@ func (h *Handler) readMember(c *gin.Context, entry string) (domain.Member, error
 	return member.Member, err
 }
 
-// The following finders also check permissions that depend on the resource. A Finder is called if
-// another check has rejected the request, so a caller without permission gets permission_denied,
-// whatever else is wrong. If no other check rejects the request, the store checks the permission.
+// The following finders also check permissions that depend on the resource. If another check
+// rejects a request, the Finder is called first. Therefore a caller without permission gets
+// permission_denied, whatever else is wrong with the request. If no other check rejects the
+// request, the store checks the permission.
 
 // mayRename is the Finder for organizations that the caller owns. Members who are not owners get
 // permission_denied. Callers who are not members get not_found.

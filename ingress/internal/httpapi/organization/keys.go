@@ -56,8 +56,8 @@ type keyBody struct {
 	expires *domain.Time
 }
 
-// Check checks the fields and parses the expiry, which must be in the future. A past time would
-// create a key that never works.
+// Check checks the fields and parses the expiry, which must be in the future. A key with a past
+// expiry would never be valid.
 func (b *keyBody) Check(p *httpx.Problems) {
 	p.Name("name", b.Name, httpx.MaxName)
 	if b.Scope != domain.KeyScopeOrganization && b.Scope != domain.KeyScopeUser {

@@ -46,8 +46,8 @@ type memberBody struct {
 	Role  domain.Role `json:"role" required:"true"`
 }
 
-// Check checks the fields. The caller's permission is checked later. The address is not verified:
-// the invitation link proves that its reader may accept it.
+// Check checks the fields. The caller's permission is checked later. The address is not verified,
+// because possession of the link proves the right to accept the invitation.
 func (b *memberBody) Check(p *httpx.Problems) {
 	p.Email("email", b.Email)
 	if b.Role != domain.RoleOwner && b.Role != domain.RoleAdmin && b.Role != domain.RoleMember {

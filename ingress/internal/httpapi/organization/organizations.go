@@ -72,7 +72,8 @@ func (h *Handler) organizations(c *gin.Context, p httpx.Page, only string) ([]do
 	case who.UserID != "":
 		return h.Organizations.OrganizationsFor(ctx, who.UserID, p.After, p.Limit+1)
 
-	// The single entry of a key's list follows only cursors that are greater than its id.
+	// A key's list has a single entry. The entry follows a cursor only if the cursor is greater
+	// than the entry's id.
 	case only != "" && only != who.OrganizationID, p.After != "" && p.After <= who.OrganizationID:
 		return nil, nil
 	}

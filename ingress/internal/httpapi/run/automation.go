@@ -46,7 +46,7 @@ func (h *Handler) runAutomation(c *gin.Context) {
 	var p *pending
 	var err error
 
-	// Only respond may stay on the stack while the request waits; see respond.
+	// Only the method respond may stay on the stack while the request waits; see respond.
 	offload.Do(func() {
 		var s *dispatch.Submission
 		if s, err = h.automationFor(c); err == nil {

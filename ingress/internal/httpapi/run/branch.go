@@ -94,8 +94,7 @@ func (b *branch) continueBy(ctx context.Context, s *dispatch.Submission, session
 		return b.replaceFirst(ctx, s, sessions)
 	}
 
-	// The id of the last answer identifies the run that has written it, if it is an answer of the
-	// service.
+	// If the last answer comes from the service, its id identifies the run that wrote the answer.
 	runID, previous, err := precedingRun(ctx, s, sessions, b.messages[last].ID)
 	switch {
 	case err != nil:

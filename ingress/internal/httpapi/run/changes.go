@@ -22,7 +22,7 @@ func (h *Handler) streamChanges(c *gin.Context) {
 	}
 	defer h.LeaveStreams(seats)
 
-	// Watch before the first event, so that no change after it is lost.
+	// Watch before the first event, so that no change after the event is lost.
 	watcher := h.Changes.Watch(c.Request.Context(), httpx.Caller(c).OrganizationID)
 	defer watcher.Close()
 	httpx.SendStream(c, &changeEvents{Watcher: watcher}, appendChange, h.permit(c))

@@ -132,7 +132,7 @@ func (h *Handler) chatSubmission(c *gin.Context) (*dispatch.Submission, *uistrea
 }
 
 // visits reports whether a caller is a visitor of a widget or of the demo. Visitors cannot write
-// the agent's answers or instructions. Both kinds need no account.
+// the agent's answers or instructions. Neither kind of visitor needs an account.
 func visits(who domain.Caller) bool { return who.Kind == domain.CallerDemo || who.Visitor.ID != "" }
 
 // refuseOptions adds a problem for each option that visitors cannot set. A schema is one of them,

@@ -30,8 +30,8 @@ const (
 	exportTime = 2 * time.Minute
 )
 
-// runWriter writes runs in the format of an export. The methods are called in the order head, run
-// for each run, flush. Each method can return an error of the client's connection.
+// runWriter writes runs in the format of an export. The order of the calls is: head once, run once
+// for each run, and flush. Each method can return an error of the client's connection.
 type runWriter interface {
 	// head writes what precedes the runs.
 	head() error
@@ -53,8 +53,8 @@ var exportFormats = map[string]struct {
 	"jsonl": {"application/jsonl", func(w io.Writer, _ string) runWriter { return jsonRuns{json.NewEncoder(w)} }},
 }
 
-// exportFormat reads the parameter export of a list. It returns "" if the parameter is missing. An
-// unknown format, and parameters of pages, are added to found.
+// exportFormat reads the parameter export of a list. It returns "" if the parameter is missing. Two
+// kinds of problems are added to found: an unknown format, and parameters of pages.
 func exportFormat(found *httpx.Problems, c *gin.Context) string {
 	format, present := httpx.QueryValue(c, "export", found)
 	if !present {
@@ -75,7 +75,7 @@ func exportFormat(found *httpx.Problems, c *gin.Context) string {
 // same form as in lists. At most maxExported runs are written, and long texts are truncated. export
 // reads a few runs at a time, as fast as the client receives them. If it fails after the response
 // has begun, it aborts the connection. The client then does not mistake a partial file for a
-// complete file. It takes a download slot.
+// complete file. The response takes a download slot.
 func (l lists) export(c *gin.Context, filter rundb.RunFilter, format string) {
 	slot, err := l.Downloads.Enter(transfer.OwnerFor(c), http.NewResponseController(c.Writer))
 	if err != nil {
@@ -220,8 +220,8 @@ func stamp(at *domain.Time) string {
 }
 
 // harmless returns a text that spreadsheets do not execute. If the text begins like a formula,
-// possibly after blanks, it prepends an apostrophe. Full-width signs count too, because
-// spreadsheets in East Asian languages accept them.
+// possibly after blanks, harmless prepends an apostrophe. A formula can also begin with a
+// full-width sign, because spreadsheets in East Asian languages accept such signs.
 func harmless(text string) string {
 	begin := strings.TrimLeft(text, " \u00a0\u3000")
 	if begin != "" && strings.ContainsRune("=+-@\t\r\n＝＋－＠", []rune(begin)[0]) {

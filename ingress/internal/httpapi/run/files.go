@@ -18,9 +18,9 @@ import (
 
 const (
 
-	// FileCaching is the Cache-Control header of files created by runs. Clients may cache them,
-	// because their content never changes, but not for long, because a reader may lose the
-	// permission to read them.
+	// FileCaching is the Cache-Control header of files created by runs. The content of such a file
+	// never changes, so clients may cache it. The time is short, because a reader may lose the
+	// permission to read the file.
 	FileCaching = "private, max-age=3600, immutable, no-transform"
 
 	// linkCaching is the Cache-Control header of attachments and of files opened by a link.

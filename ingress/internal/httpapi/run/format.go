@@ -41,8 +41,9 @@ func requestedFormat(found *httpx.Problems, c *gin.Context) uistream.Format {
 	return format
 }
 
-// knownFormat returns the format with the given name. It adds a problem if the name is unknown,
-// unless present is false. The name "" is Parley's own format only if present is false.
+// knownFormat returns the format with the given name. The argument present is whether the request
+// names a format; if so, an unknown name is a problem. Without a named format, the result is
+// Parley's own format.
 func knownFormat(found *httpx.Problems, field, name string, present bool) uistream.Format {
 	format := uistream.Format(name)
 	if present && !slices.Contains(uistream.Formats, format) {
@@ -135,7 +136,7 @@ type conversationMessage struct {
 // collectFormatted reads the body of a chat request for events in the format of a library. The body
 // itself has this format if it contains messages, and Parley's own format otherwise.
 // collectFormatted sets the fields of the reader that come from the body. The returned thread is
-// nil unless the body has the format of AG-UI. The result contains the problems of the fields. The
+// nil unless the body has the format of AG-UI. The returned Problems are those of the fields. The
 // error is for a body that cannot be decoded.
 func collectFormatted(c *gin.Context, reader *uistream.Reader) (chatBody, *thread, *httpx.Problems, error) {
 	var buf bytes.Buffer

@@ -206,9 +206,9 @@ func (h sessionHandler) getOne(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, newSessionPage(page, limit))
 }
 
-// getLarge responds with a session whose messages are a large response. It first reserves capacity
-// for the given number of bytes. bytes is an estimate. Capacity is released when the response has
-// been sent.
+// getLarge responds with a session whose messages are a large response. It first reserves capacity.
+// The argument bytes is an estimate of the response's size. Capacity is released when the response
+// has been sent.
 func (h sessionHandler) getLarge(c *gin.Context, name sessiondb.SessionName, before, limit, bytes int) {
 	if err := httpx.ReserveAnswer(c, bytes); err != nil {
 		httpx.Fail(c, err)

@@ -61,10 +61,10 @@ func (h *Handler) streamFormatted(c *gin.Context, reader *stream.Reader, reading
 	h.sendFormatted(c, reader.RunID(), reading.Follow(reader), to)
 }
 
-// formatRules returns the rules for package readers if a client that uses a library disconnects. A
-// client of AG-UI closes the connection to abort the run and never reconnects, so its run is
-// cancelled without a grace period. A run with an idempotency key continues, because a retry with
-// the key can read its answer.
+// formatRules returns the rules for package readers for a client that uses a library. A client of
+// AG-UI closes the connection to abort the run and never reconnects, so its run is cancelled
+// without a grace period. A run with an idempotency key continues, because a retry with the key can
+// read its answer.
 func formatRules(s *dispatch.Submission, format uistream.Format) readers.Rules {
 	rules := readers.Rules{Keep: s.Key != "", Shows: true, Grace: readers.Grace}
 	if format == uistream.AGUI {

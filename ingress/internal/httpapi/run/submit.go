@@ -67,8 +67,8 @@ func (h *Handler) respond(c *gin.Context, p *pending, err error) {
 }
 
 // FindOrAccept returns the run with the submission's idempotency key. If there is none, it calls
-// accepting with the id of a new run, and then accepts that run. The request is charged if it
-// creates a run. The request's body is released afterwards.
+// the function accepting with the id of a new run, and then accepts that run. The request is
+// charged if it creates a run. FindOrAccept releases the request's body, even after an error.
 func (h *Handler) FindOrAccept(c *gin.Context, s *dispatch.Submission, accepting func(runID string)) (*dispatch.Submitted, error) {
 	defer httpx.ReleaseBody(c)
 	s.Traceparent = httpx.Traceparent(c)

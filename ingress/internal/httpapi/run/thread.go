@@ -16,13 +16,13 @@ import (
 	"parley/shared/store/sessiondb"
 )
 
-// noQuestion is the user's message in an exchange without one. A thread may begin with an answer,
-// such as a greeting, and models reject an empty message.
+// noQuestion replaces the missing message of the user in an exchange that has only an answer. A
+// thread may begin with an answer, such as a greeting, and models reject an empty message.
 const noQuestion = "(The assistant begins.)"
 
 // thread is the list of messages that an AG-UI client sends. The list also contains the messages
-// that are already in the session. The others are added to the submission; see bring. The messages
-// are in the order of the request. The last one is the new message of the user.
+// that are already in the session. The other messages are added to the submission; see bring. The
+// messages are in the order of the request. The last one is the new message of the user.
 type thread struct {
 	said         []threadMessage // messages of the user and the assistant
 	instructions []string        // messages of system and developer
@@ -200,10 +200,10 @@ func (h *Handler) bring(ctx context.Context, s *dispatch.Submission, t *thread) 
 	return nil
 }
 
-// bringQuestions is bring for a thread without answers. The submission continues the session's last
-// run. But if the thread consists only of the session's first message, the user wants another
-// answer to it, and the submission continues no run. A thread with several messages always
-// continues the last run.
+// bringQuestions is the variant of bring for a thread without answers. The submission continues the
+// session's last run. But if the thread consists only of the session's first message, the user
+// wants another answer to it, and the submission continues no run. A thread with several messages
+// always continues the last run.
 func (t *thread) bringQuestions(ctx context.Context, s *dispatch.Submission, sessions *sessiondb.Store, key []byte) error {
 	s.Message, s.History, s.Attachments = t.from(0)
 	if len(t.said) > 1 {

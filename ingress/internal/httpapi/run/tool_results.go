@@ -19,7 +19,7 @@ type toolResultsBody struct {
 }
 
 // toolResultBody is the result of a tool call that the client has executed. Output may be any JSON
-// value. With IsError, it describes the failure.
+// value. If IsError is true, Output describes the failure.
 type toolResultBody struct {
 	ToolCallID string               `json:"toolCallId" required:"true"`
 	Output     json.RawMessage      `json:"output" required:"true"`

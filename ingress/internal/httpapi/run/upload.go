@@ -55,7 +55,7 @@ func (h Files) upload(c *gin.Context) {
 	form := httpx.IsForm(c.Request.Header)
 	limit := int64(domain.MaxAttachmentBytes)
 
-	// The limit for the file itself is checked while it is stored.
+	// The limit for the file itself is checked while the file is stored.
 	if form {
 		limit += maxForm
 	}

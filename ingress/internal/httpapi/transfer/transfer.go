@@ -121,8 +121,8 @@ func (d *Limiter) Enter(who Owner, conn *http.ResponseController) (*Slot, error)
 		has, newcomer = d.holdings(p)
 	}
 
-	// The required pace depends on the larger of two shares: the share of the slots for this kind
-	// of sender that are taken, and the share of all slots that are taken.
+	// The required pace depends on the larger of two shares: the taken share of the slots for this
+	// kind of sender, and the taken share of all slots.
 	taken := max(float64(has.AtOnce)/float64(limit.AtOnce), float64(len(d.Open))/float64(d.AtOnce))
 	if room := taken < 1 && newcomer || taken < 1-1./NewcomerShare; !room && !d.makeRoom(p, d.paceAt(taken), groupAll, byOrganization) {
 		return nil, d.busy()
@@ -143,7 +143,7 @@ func (d *Limiter) holdings(who *Slot) (has Bounds, newcomer bool) {
 			newcomer = false
 		}
 		if p.Client == who.Client && (p.Unverified || !who.Unverified) {
-			has.PerAddress++ // the slots of unverified senders count for their address, too
+			has.PerAddress++ // unverified senders take slots of the address, too
 		}
 		if p.Unverified != who.Unverified {
 			continue
@@ -272,7 +272,7 @@ func (d *Limiter) makeRoom(who *Slot, pace int64, group, party func(*Slot) strin
 		return false
 	}
 
-	// The transfer that loses its slot notices this at its next read or write. The slot is free
+	// The transfer that loses its slot notices the loss at its next read or write. The slot is free
 	// immediately.
 	d.Open[at].Cut, d.Open[at].needed = true, pace
 	d.Limit(d.Open[at].conn, now) // interrupts the blocked read or write
@@ -387,8 +387,8 @@ func NewWriter(c *gin.Context, from *Slot, permit httpx.SessionCheck) io.Writer 
 	return &download{ResponseWriter: c.Writer, from: from, permit: permit}
 }
 
-// WriteHeader sends the status if it means success. Otherwise it does nothing. SendFile responds
-// itself to any other status.
+// WriteHeader sends the status if it means success. For any other status it does nothing, because
+// SendFile then writes the response.
 func (d *download) WriteHeader(status int) {
 	if d.status = status; status < http.StatusBadRequest {
 		d.ResponseWriter.WriteHeader(status)

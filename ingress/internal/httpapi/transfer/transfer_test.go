@@ -208,7 +208,8 @@ func TestSlowClientsGiveWay(t *testing.T) {
 }
 
 // An upload that is fast enough is never aborted, however many newcomers there are. An upload that
-// has become slow is aborted. While all slots are taken, the required pace is higher.
+// has become slow is aborted. The required pace is higher while all slots are taken than while
+// slots are free.
 func TestOnlySlowTransfersAreCut(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -13,9 +13,9 @@ import (
 )
 
 // automationPage reads the limit and cursor of a list of automations. The cursor is the name of an
-// automation, so it may be any text. It returns one error for the problems of both parameters. It
-// does not check that the automation exists, so a cursor stays valid after its automation was
-// removed.
+// automation, so it may be any text. automationPage returns one error for the problems of both
+// parameters. It does not check that the automation exists, so a cursor stays valid after its
+// automation was removed.
 func automationPage(c *gin.Context) (httpx.Page, error) {
 	found := &httpx.Problems{}
 	p := httpx.Page{Limit: httpx.ReadLimit(c, found)}
@@ -29,8 +29,8 @@ func automationPage(c *gin.Context) (httpx.Page, error) {
 	return p, found.Err()
 }
 
-// getAutomations handles GET /api/automations: the names of the organization's automations, each
-// with its most recent run.
+// getAutomations handles GET /api/automations: it returns the names of the organization's
+// automations, each with its most recent run.
 func (h *Handler) getAutomations(c *gin.Context) error {
 	p, err := automationPage(c)
 	if err != nil {

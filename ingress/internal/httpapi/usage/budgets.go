@@ -83,7 +83,7 @@ func checkLimit(p *httpx.Problems, limit int64) {
 
 // createBudget handles POST /api/budgets. Other ingress processes and workers apply the budget
 // within 5 seconds. The response is 201 with the budget, including the usage of runs before its
-// creation. The error is conflict if the same budget exists, or if the organization has
+// creation. The error has the code conflict if the same budget exists, or if the organization has
 // budgetdb.MaxBudgets budgets.
 func (h *Handler) createBudget(c *gin.Context) error {
 	body, err := httpx.Bind[budgetBody](c)

@@ -17,7 +17,7 @@ import (
 const (
 	defaultUsageDays = 7 // number of days in a report if the query names none
 	maxUsageDays     = 90
-	// A report may be older than the newest runs by this time.
+	// Time for which a report is cached. Newer runs may be missing in the report.
 	usageTTL         = 10 * time.Second
 	maxCachedReports = 1000 // maximum number of cached reports
 )

@@ -139,7 +139,7 @@ func (h *Handler) readSecret(c *gin.Context) (body clientSecretBody, call voiceC
 		call.sessionID = id.New(voiceSession)
 	}
 
-	// Decode the model alone first: the settings can be checked only for a known model.
+	// First decode only the model, because the settings can be checked only for a known model.
 	var session secretModel
 	if !found.Has("session") {
 		d := httpx.Decoder{Src: body.Session, Path: []byte("session"), Found: found, Open: true}

@@ -283,8 +283,8 @@ func (h *Handler) findVoice(ctx context.Context, org string, k *voiceCall) error
 	return nil
 }
 
-// toolsFor returns the tools of the agent or template with the id model, if users may call it. Any
-// other text than the id of an agent must be the id of a template.
+// toolsFor returns the tools of the agent or template that the argument model names, if users may
+// call it. model must be the id of an agent or of a template.
 func (h *Handler) toolsFor(ctx context.Context, org, model string) (domain.Tools, error) {
 	if id.Valid(id.Agent, model) {
 		agent, err := h.AgentsDB.Agent(ctx, org, model)

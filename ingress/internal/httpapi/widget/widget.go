@@ -41,7 +41,7 @@ type Handler struct{ Deps }
 func New(deps Deps) *Handler { return &Handler{deps} }
 
 // Routes returns the route of widget sessions. The route needs no credential; the Origin header
-// decides.
+// decides whether a page gets a token.
 func (h *Handler) Routes() []httpx.Route {
 	return []httpx.Route{{Method: "POST", Path: WidgetSessionsPath, Need: auth.NeedPage, Handle: h.widgetSession}}
 }
@@ -91,7 +91,7 @@ func (b *widgetSessionBody) Check(p *httpx.Problems) {
 }
 
 // decodeWithin is httpx.DecodeStrict for the raw value of a field. The paths of its problems begin
-// with the field's name. dst is a pointer. The path of the value itself is field.
+// with the field's name. dst is a pointer. The argument field is that name.
 func decodeWithin(field string, src []byte, dst any, found *httpx.Problems) {
 	target := reflect.ValueOf(dst).Elem()
 	d := httpx.Decoder{Src: src, Path: []byte(field), Found: found}
@@ -167,7 +167,7 @@ func (h *Handler) newWidgetSession(c *gin.Context) (widgetSessionView, error) {
 		return widgetSessionView{}, err
 	}
 
-	d, err := h.Rates.WidgetToken(c.Request.Context(), widget.AgentID) // last, so that only valid requests use up the agent's limit
+	d, err := h.Rates.WidgetToken(c.Request.Context(), widget.AgentID) // called last, so that only valid requests use up the agent's limit
 	if err != nil {
 		return widgetSessionView{}, fmt.Errorf("checking limit: %w", err)
 	}

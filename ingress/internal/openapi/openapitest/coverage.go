@@ -39,8 +39,8 @@ func Main(m *testing.M, name string) int {
 }
 
 // report writes the documented responses that the tests have not received, and the superfluous
-// entries of list. out gets a line for each fault. code is 1 if there is any fault, and otherwise
-// 0.
+// entries of the argument list. out gets a line for each fault. code is 1 if there is any fault,
+// and otherwise 0.
 func (c *Contract) report(out io.Writer, name string, list map[string]string) (code int) {
 	documented := c.answers()
 	for _, answer := range documented {

@@ -215,7 +215,7 @@ func (c *Contract) stray(e Exchange, item *openapi3.PathItem) error {
 // openAI is the path prefix of OpenAI's API, whose errors have a different form.
 const openAI = "/v1/"
 
-// strayOpenAI is stray for errors in OpenAI's format, which have another schema.
+// strayOpenAI is the variant of stray for errors in OpenAI's format, which have another schema.
 func (c *Contract) strayOpenAI(e Exchange) error {
 	if media := e.Header.Get("Content-Type"); media != "application/json" {
 		return fmt.Errorf("openapi.yaml lacks this path or method, but the response has the content type %q", media)
@@ -288,7 +288,7 @@ func (c *Contract) headers(at string, response *openapi3.Response, e Exchange) e
 }
 
 // body checks the body of a response against the schema for its media type. A response to HEAD, and
-// one without a documented content, must have no body.
+// a response without documented content, must have no body.
 func (c *Contract) body(at string, response *openapi3.Response, e Exchange) error {
 	if len(response.Content) == 0 || e.Method == http.MethodHead {
 		if len(e.Body) > 0 {
