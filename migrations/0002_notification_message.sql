@@ -1,3 +1,3 @@
 -- +goose Up
--- unnotify_runs_removed words its message differently.
+-- The function unnotify_runs_removed writes another message than before.
 SELECT 1;

@@ -35,9 +35,10 @@ END $$;
 
 -- Counts the waiting and delayed runs of an organization, such as those of its hooks. It is created before
 -- open_runs_ready: of indexes that look equally cheap, as they do while the table is small, the planner uses the last
--- one created, and dispatch needs that one.
+-- one created, and dispatch needs open_runs_ready.
 CREATE INDEX CONCURRENTLY IF NOT EXISTS open_runs_undispatched ON open_runs (org_id, run_id) WHERE NOT dispatched;
--- A run waits if only a free slot is missing. The sweeper clears not_before in time.
+-- A run waits if it lacks only a free slot. When the time not_before comes, the sweeper sets the
+-- column to null.
 CREATE INDEX CONCURRENTLY IF NOT EXISTS open_runs_ready ON open_runs (org_id, lane, run_id) WHERE NOT dispatched AND not_before IS NULL;
 CREATE INDEX CONCURRENTLY IF NOT EXISTS open_runs_ready_sessions ON open_runs (org_id, lane, session_ref, seq)
   WHERE NOT dispatched AND not_before IS NULL;

@@ -1,6 +1,6 @@
--- Claims up to `most` documents for a lease and returns them. It skips documents of
--- which at least `deadly` workers have died, documents of an organization in `passed`, and documents
--- heavier than `heaviest`.
+-- Claims up to `most` documents for a lease and returns them. It skips documents in whose
+-- processing at least `deadly` workers have died, documents of an organization in `passed`, and
+-- documents heavier than `heaviest`.
 --
 -- Documents of the organization with the smallest debt come first: `owing` contains the
 -- organizations with a debt, and `debts` their debts. Among organizations with equal debts, the one

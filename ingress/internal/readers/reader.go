@@ -76,7 +76,7 @@ type Reader struct {
 	ended  bool     // whether the run has finished
 	// Whether the run was cancelled.
 	cancelled bool
-	before    string // text that was shown when the run was cancelled, without the events that the last call of Next returned
+	before    string // text shown before the cancellation; it lacks the last events, which a client that has left may have missed
 	resumed   bool   // whether the run belongs to an earlier request
 }
 
@@ -153,7 +153,7 @@ func (r *Reader) delta(data []byte) {
 }
 
 // sent adds the text of the last returned events to the shown text. The events of the previous call
-// were sent, since the caller asks for the next events.
+// were sent, because the caller now asks for the next events.
 func (r *Reader) sent() {
 	for _, text := range r.unsent {
 		r.shown.Delta(text)

@@ -208,8 +208,8 @@ func (a *answer) say(commands []contract.VoiceCommand, start int, skip int64) []
 }
 
 // complete ends the text of an answer. A spoken answer ends later, when the worker has spoken its
-// text. fresh is the end of the text that was not reported by an event. A text answer ends at once.
-// If synthesis has failed before, the response fails now.
+// text. The argument fresh is the last part of the text, which no event has reported. A text answer
+// ends at once. If synthesis has failed before, the response fails now.
 func (c *Conversation) complete(e *effects, now time.Time, a *answer, fresh string) {
 	a.last = true
 	if fresh != "" || a.final != nil { // an answer without text has a message, too

@@ -37,8 +37,8 @@ func slowAppend(c *Conversation, e *effects, r *request) Effects {
 	if !r.object.has("audio") {
 		r.object.wrong("audio", codeMissing, "is required")
 	}
-	// The JSON is never shorter than the decoded string, so its length is a limit that is never
-	// exceeded.
+	// The JSON is never shorter than the decoded string. With the length of the JSON as the limit,
+	// the string is therefore never too long.
 	r.object.text("audio", &encoded, len(r.object.members["audio"]))
 	if c.faulty(e, r) {
 		return *e
@@ -55,7 +55,7 @@ func idBytes(eventID *string) []byte {
 }
 
 // named converts an id back from the form that idBytes returns. It copies the bytes, because the
-// message is not valid after the call.
+// message may be overwritten after the call.
 func named(eventID []byte) *string {
 	if eventID == nil {
 		return nil

@@ -137,14 +137,14 @@ type transcriptDoneEvent struct {
 // prefix.
 type eventMaker struct{ newID func(prefix string) string }
 
-// emit appends an event to e. says is the content of the event.
+// emit appends an event to e. The argument says is the content of the event.
 func (t eventMaker) emit(e *effects, kind string, says any) {
 	e.Events = append(e.Events, Event{Body: t.event(kind, says)})
 }
 
-// event returns the JSON of an event. The JSON form of says must be an object, whose members follow
-// the event's type and id. The method event panics if says cannot be encoded, which is an error in
-// this package.
+// event returns the JSON of an event. The JSON form of the argument says must be an object, whose
+// members follow the event's type and id. The method event panics if says cannot be encoded, which
+// is an error in this package.
 func (t eventMaker) event(kind string, says any) []byte {
 	head, err := json.Marshal(eventHead{kind, t.newID("event")})
 	if err != nil {

@@ -194,7 +194,7 @@ func appendFrames(out []contract.VoiceAudio, at int64, samples []byte) []contrac
 // rest returns the number of uncommitted samples, which must be sent again after an inserted item.
 func (in *input) rest(listening bool) int64 { return in.end - in.buffered(listening) }
 
-// insert adds the audio of items that the client has created to the input. After the items, it
+// insert adds to the input the audio of items that the client has created. After the items, it
 // repeats the uncommitted samples, so that the items can be committed without the user's current
 // speech. insert returns the position of each item's audio, and the frames to send to the worker.
 // The caller has checked that there is memory for the samples.
@@ -239,7 +239,7 @@ func (in *input) remove(is func(span) bool) (span, bool) {
 }
 
 // disown records that the item of an utterance was deleted. The utterance stays pending until the
-// worker has transcribed it. A transcript that the worker was asked for cannot be recalled.
+// worker has transcribed it. A request for a transcript cannot be withdrawn.
 func (in *input) disown(item string) {
 	for i := range in.waits {
 		if in.waits[i].item == item {

@@ -97,7 +97,8 @@ func (a *answer) heard(now time.Time) *domain.Playback {
 }
 
 // truncateItem truncates an answer's item to the part that, according to the client, was played.
-// Clients that know their playback position correct the estimate with this event.
+// Clients that know their playback position correct the estimate with the event
+// conversation.item.truncate.
 func truncateItem(c *Conversation, e *effects, now time.Time, r *request) {
 	var itemID string
 	part, ms := 0, 0

@@ -198,8 +198,8 @@ func segmentSpoken(c *Conversation, e *effects, r contract.VoiceReport) {
 }
 
 // taskFailed handles a failed transcription, a failed synthesis, or a setting that the worker
-// rejects. The item or the answer of the report names the task. Without both, the worker has
-// rejected a setting.
+// rejects. The item or the answer of the report names the task. If the report names neither, the
+// worker has rejected a setting.
 func taskFailed(c *Conversation, e *effects, now time.Time, r contract.VoiceReport) {
 	why := contract.VoiceFailure{Code: codeUnavailable, Message: "the voice worker failed"}
 	if r.Failure != nil {

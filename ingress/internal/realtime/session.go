@@ -48,7 +48,7 @@ type detection struct {
 	// Either serverVAD or semanticVAD.
 	kind      string
 	threshold float64 // sensitivity for server_vad, from 0 to 1
-	// Audio before the detected speech that belongs to it.
+	// Milliseconds of audio before the detected speech that are treated as part of the speech.
 	prefixMS int
 	// Duration of silence that ends a turn; used only for server_vad.
 	silenceMS int
@@ -209,7 +209,7 @@ func modality(o object, text bool) bool {
 
 // refuseTools rejects settings that would change the agent, because the agent has its own tools,
 // prompt and limits. Neutral values, such as auto and inf, are accepted, because clients send them
-// without a choice of the user.
+// even if the user has chosen nothing.
 func refuseTools(o object) {
 	o.refuse("tools", "the caller's tools are not supported, because agents call only their own tools")
 	o.refuse("prompt", "is not supported: the agent has its own prompt; use instructions")
@@ -250,8 +250,8 @@ func checkFormat(o object) {
 	}
 }
 
-// voice reads the setting of a voice, which is the voice's id or an object that contains it.
-// Whether the voice exists is known only to the worker, which reports an unknown voice later.
+// voice reads the setting of a voice, which is the voice's id or an object that contains it. The
+// voice may not exist: only the worker knows the voices, and it reports an unknown voice later.
 func voice(o object, it *string) {
 	if kind(o.members["voice"]) == '{' {
 		if named, ok := o.object("voice"); ok {

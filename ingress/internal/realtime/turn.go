@@ -48,9 +48,9 @@ func (c *Conversation) next(e *effects, now time.Time) {
 }
 
 // begin submits a turn to the caller, which starts its run. If there is no turn to submit, begin
-// rejects the client's request for a response. reported says whether the client has requested the
-// response, so that it must learn of a rejection. The response has no id yet: it gets one in Begun
-// or Refused.
+// rejects the client's request for a response. The argument reported is true if the client has
+// requested the response and must therefore learn of a rejection. The response has no id yet: it
+// gets one in Begun or Refused.
 func (c *Conversation) begin(e *effects, now time.Time, asked *ask, reported bool) {
 	c.due = false
 

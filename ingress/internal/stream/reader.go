@@ -43,7 +43,7 @@ type Reader struct {
 	ready    []domain.Event // events that Start has read and Next has not returned yet
 
 	ended   bool          // whether the log is complete
-	failure error         // why the log ended before its run; nil if it did not
+	failure error         // the reason, if the log has ended before its run; otherwise nil
 	gap     bool          // whether events before the received messages are missing
 	wait    time.Duration // pause until the next read, during a gap or after a failure
 	lookAt  time.Time     // when to read the log if no event arrives
@@ -253,7 +253,7 @@ func (r *Reader) takeLook() bool {
 // lookAgain reads the log again during a stream. If that fails, it schedules another read. An error
 // other than unavailable ends the log.
 func (r *Reader) lookAgain(ctx context.Context) []domain.Event {
-	r.takeLook() // clears look before the read, so that a request for a read during this read causes another one
+	r.takeLook() // clears look before the read, so that a request that arrives during this read causes another read
 	events, err := r.read(ctx)
 	switch coded := (*apierr.Error)(nil); {
 	case errors.As(err, &coded) && coded.Code != apierr.Unavailable:

@@ -9,8 +9,8 @@ import (
 
 // agui encodes the Agent-User Interaction Protocol. Its clients store the messages of a thread by
 // id, and these ids must be unique within the thread. Ids of tool calls are unique only within
-// their run. Therefore all ids contain the run's id. The type has no other state; the Encoder keeps
-// it.
+// their run. Therefore all ids contain the run's id. The type has no state of the stream; the
+// Encoder keeps that state.
 type agui struct{ runID string } // id of the run without its prefix
 
 // aguiEvent is an event of the protocol. The type determines which fields are set. Empty fields are

@@ -12,7 +12,7 @@ import (
 
 // aisdk encodes the AI SDK's UI message stream, which is one message that consists of parts. Tool
 // calls are marked as executed by the service, because clients would otherwise try to execute them.
-// The type has no state; the Encoder keeps it.
+// The type has no state of the stream; the Encoder keeps that state.
 type aisdk struct{}
 
 // chunk is a chunk of the stream. The type determines which fields are set. Chunks of a text or a
@@ -124,7 +124,7 @@ func toolOutcome(p toolEnded) chunk {
 }
 
 // failure returns the error text of a failed tool call, which is in the member "error" of the
-// call's output. Without such a member, it is a general sentence.
+// call's output. If there is no such member, failure returns a general sentence.
 func failure(call domain.ToolCall) string {
 	var output struct {
 		Error string `json:"error"`

@@ -8,8 +8,8 @@ import (
 	"parley/shared/domain"
 )
 
-// These types are the pieces of a stream. All protocols have the same pieces. The number n of a
-// text begins with 1.
+// These types are the pieces of a stream. All protocols have the same pieces. The field n is the
+// number of a text part; the first part has number 1.
 type (
 	// First piece; threadID and theirRunID are the client's names.
 	runStarted struct{ runID, sessionID, threadID, theirRunID string }
@@ -75,9 +75,9 @@ type eventData struct {
 	Data           json.RawMessage        `json:"data"`
 }
 
-// digest converts an event to pieces of the stream, without those that the client already has. It
-// returns an error if the data of the event is invalid. Pieces before the client's last event are
-// returned too; Append drops them.
+// digest converts an event to the pieces of the stream that were not sent before. It returns an
+// error if the data of the event is invalid. digest also returns the pieces of events that the
+// client has received before it reconnected; Append drops these pieces.
 func (e *Encoder) digest(event domain.Event) ([]any, error) {
 	e.reached = e.reached || event.ID == e.reader.Last
 	var t eventData
@@ -176,8 +176,8 @@ func (e *Encoder) endText(pieces []any) []any {
 
 // tool returns the pieces of a tool call: first its input and then its result. If another attempt
 // repeats the call, tool does not return them again. A call with the same id but a different input
-// counts as a new call. over says whether the call has a result. The pieces of a call follow the
-// end of the text before it.
+// counts as a new call. The argument over is true if the call has a result. The pieces of a call
+// follow the end of the text before it.
 func (e *Encoder) tool(call *domain.ToolCall, over bool) []any {
 	if call == nil {
 		return nil

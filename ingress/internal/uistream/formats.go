@@ -70,8 +70,8 @@ type dialect interface {
 	last() string // last returns the data that follows the last chunk to mark the end of a stream; empty: none
 }
 
-// New returns an encoder of a run's events for a client. The reader's format must be a supported
-// one; the default is the AI SDK's.
+// New returns an encoder of a run's events for a client. Any format of the reader other than AGUI
+// counts as AISDK.
 func New(runID string, reader Reader) *Encoder {
 	e := &Encoder{
 		runID: runID, reader: reader, calls: map[string]*sentCall{}, cited: map[string]bool{}, sources: map[int]bool{},

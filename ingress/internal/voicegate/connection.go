@@ -25,8 +25,8 @@ const (
 )
 
 // connection is a voice connection. Unless noted otherwise, only the goroutine of serve uses the
-// fields. That goroutine is called the owner. serve also starts the goroutines of the parts; they
-// end before it returns.
+// fields. That goroutine is called the owner. The method serve also starts the other goroutines of
+// the connection; they end before serve returns.
 type connection struct {
 	gate *Gate
 	// Decisions of the caller of Serve.
@@ -59,7 +59,7 @@ type connection struct {
 	// Whether reading waits for the timer hold.
 	held    bool
 	look    *time.Timer     // signals the next lookAround
-	drain   <-chan struct{} // closed when the gate begins to drain; then replaced by one that is closed when all connections must end
+	drain   <-chan struct{} // closed when the gate begins to drain; then replaced by a channel that is closed when all connections must end
 	leaving bool            // whether the gate has begun to drain
 	events  bucket          // limits the rate of events other than audio
 	appends bucket          // limits the rate of audio events
@@ -212,8 +212,9 @@ func (c *connection) worker(ctx context.Context, frame contract.VoiceFrame[contr
 	}
 }
 
-// turn handles a change of a turn's run. Run events follow the report that the run has begun. The
-// sender gets a signal when the events are no longer used.
+// turn handles a change of a turn's run. The events of a run arrive after the news that the run has
+// begun. If the news has a channel done, the sender gets a signal on this channel when the owner no
+// longer uses the events.
 func (c *connection) turn(n news) {
 	now := c.now()
 	switch {

@@ -110,7 +110,7 @@ func (o *eventQueue) takeWritten() []sent {
 
 // next returns the first event of the queue. If the queue is empty, it returns how to close the
 // connection, or nil if the connection must not be closed yet. next removes the event from the
-// queue. some is false if the queue is empty.
+// queue. The result some is false if the queue is empty.
 func (o *eventQueue) next() (event realtime.Event, some bool, how *realtime.Close) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

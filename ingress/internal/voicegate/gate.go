@@ -23,7 +23,7 @@ import (
 type Runs interface {
 	// Begin starts a run and returns it; the caller must close it.
 	Begin(ctx context.Context, turn realtime.Turn) (Run, error)
-	// Cancel cancels a run; a run that has finished is no error.
+	// Cancel cancels a run. It returns nil if the run has already finished.
 	Cancel(ctx context.Context, runID string) error
 	// SavePlayback stores how much of an answer was played.
 	SavePlayback(ctx context.Context, runID string, heard domain.Playback) error
@@ -107,7 +107,7 @@ type Gate struct {
 
 	mu       sync.Mutex
 	open     int           // number of open connections
-	draining chan struct{} // closed when the gate drains; new connections are then rejected, and silent connections end
+	draining chan struct{} // closed when the gate drains; the gate then rejects new connections and ends those without speech or answer
 	cut      chan struct{} // closed when all connections must end
 	empty    chan struct{} // closed when the gate drains and no connection is left
 }

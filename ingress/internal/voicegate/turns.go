@@ -40,8 +40,8 @@ type news struct {
 }
 
 // turns performs the actions of a connection on runs (jobs), one after another. It also follows the
-// runs that it has started. work runs in one goroutine, which performs the jobs. Each followed run
-// has a goroutine of its own.
+// runs that it has started. One goroutine runs the method work, which performs the jobs. Each
+// followed run has a goroutine of its own.
 type turns struct {
 	// Interface to the client's runs.
 	runs Runs
@@ -152,8 +152,8 @@ func (t *turns) work(ctx context.Context) {
 	}
 }
 
-// safely calls do and converts a panic to an error, because a panic would end the process with all
-// its connections. The error is then errPanic.
+// safely calls the function do and converts a panic to an error, because a panic would end the
+// process with all its connections. The error is then errPanic.
 func (t *turns) safely(do func() error) (err error) {
 	defer t.contain(&err)
 	return do()

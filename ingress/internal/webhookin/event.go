@@ -39,7 +39,7 @@ type Event struct {
 
 // Read returns the id, event and payload of a verified delivery. idHeader is the header with the
 // id; it is used only for the sources hmac and token. Read does not fail: a body that cannot be
-// read has no payload. It checks no signature.
+// read has no payload. Read checks no signature.
 func Read(source domain.HookSource, idHeader string, header http.Header, body []byte) Event {
 	e := Event{Payload: ReadPayload(header.Get("Content-Type"), body)}
 	switch source {
@@ -91,8 +91,8 @@ func deliveryID(given string, body []byte) string {
 		return given
 	}
 
-	// An id that cannot be stored is hashed instead of the body, because two deliveries may differ
-	// only in their ids.
+	// If the id cannot be stored, the hash is that of the id and not that of the body, because two
+	// deliveries may differ only in their ids.
 	of := body
 	if given != "" {
 		of = []byte(given)

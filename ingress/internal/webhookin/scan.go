@@ -115,7 +115,7 @@ func (s *scanner) value(w *wanted) {
 	}
 }
 
-// object reads an object. It skips members that no rule uses without decoding them.
+// object reads an object. It skips members that no rule uses, and does not decode them.
 func (s *scanner) object(w *wanted) {
 	_, _ = s.in.ReadToken()
 	for s.in.PeekKind() == '"' {

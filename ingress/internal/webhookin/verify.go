@@ -127,7 +127,7 @@ func presented(source domain.HookSource, signatureHeader string, header http.Hea
 // signatures, so the duration does not depend on the position of the valid signature.
 func (s *signed) by(source domain.HookSource, secret string, body []byte) int {
 	if source == domain.HookToken {
-		// A sender may put "Bearer " before the secret or not.
+		// Senders may put "Bearer " before the secret, but need not.
 		return same(s.token, secret) | same(strings.TrimPrefix(s.token, bearer), secret)
 	}
 	key, err := keyFor(source, secret)
@@ -159,7 +159,7 @@ func keyFor(source domain.HookSource, secret string) ([]byte, error) {
 	return base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, secretPrefix))
 }
 
-// sign returns the HMAC-SHA256 of the concatenation of before and body.
+// sign returns the HMAC-SHA256 of the text before, followed by the body.
 func sign(key []byte, before string, body []byte) []byte {
 	// The two parts are hashed one after the other, because joining them would copy the body.
 	mac := hmac.New(sha256.New, key)
@@ -169,7 +169,7 @@ func sign(key []byte, before string, body []byte) []byte {
 }
 
 // one returns the value of a header that must occur exactly once. An empty value counts as missing.
-// The errors are ErrUnsigned and ErrDoubled.
+// The possible errors are ErrUnsigned and ErrDoubled.
 func one(header http.Header, name string) (string, error) {
 	values := header.Values(name)
 	switch {
@@ -182,8 +182,8 @@ func one(header http.Header, name string) (string, error) {
 	return values[0], nil
 }
 
-// hexSignature parses a header that consists of a prefix and one hexadecimal signature. The errors
-// are those of one, and ErrMalformed.
+// hexSignature parses a header that consists of a prefix and one hexadecimal signature. The
+// possible errors are those of the function one, and ErrMalformed.
 func hexSignature(header http.Header, name, prefix string) (signed, error) {
 	value, err := one(header, name)
 	if err != nil {
@@ -198,7 +198,7 @@ func hexSignature(header http.Header, name, prefix string) (signed, error) {
 }
 
 // plainSignature parses a signature in hexadecimal or base64, with or without the prefix "sha256=".
-// The errors are those of one, and ErrMalformed.
+// The possible errors are those of the function one, and ErrMalformed.
 func plainSignature(header http.Header, name string) (signed, error) {
 	value, err := one(header, name)
 	if err != nil {
@@ -232,7 +232,7 @@ func stripeSignatures(header http.Header, now time.Time) (signed, error) {
 		name, text, _ := strings.Cut(strings.TrimSpace(field), "=")
 		switch name {
 		case "t":
-			// A second time is rejected, because the signature covers only one.
+			// A header with two times is rejected, because the signature covers only one time.
 			if at != "" {
 				return signed{}, ErrDoubled
 			}

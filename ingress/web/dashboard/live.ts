@@ -139,7 +139,10 @@ export function useConnected(): boolean {
   return is;
 }
 
-/** Calls reload when the service is reachable again, if error means that it was not. */
+/**
+ * Calls reload when the service is reachable again, if the argument error shows that the service
+ * was not reachable.
+ */
 export function useComeback(error: ApiError | undefined, reload: () => void): void {
   const call = useRef(reload);
   call.current = reload;

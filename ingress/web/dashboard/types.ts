@@ -20,7 +20,9 @@ export interface Session {
 export interface Boot {
   session: Session | null;
   baseUrl: string;
-  /** The command that prints a link to set a new password, without the account. */
+  /**
+   * The command that prints a link to set a new password, to which the account must be appended.
+   */
   reset: string;
   /** The currency of costs, as an ISO 4217 code. */
   currency: string;

@@ -54,7 +54,7 @@ export class Answer {
   }
 
   private reference(c: Citation): Node {
-    // a link, because browsers may separate a button from the preceding word with a line break
+    // The number is a link and not a button, because browsers may break the line before a button.
     const number = this.ids.indexOf(c.id) + 1;
     const link = h("a", { href: "#", class: "cite", "aria-label": this.texts.say("source", number, c.title) }, String(number));
     link.onclick = (event) => {

@@ -110,10 +110,10 @@ func (i *Intake) Take(ctx context.Context, hook *Hook, e *webhookin.Event, of De
 	return Receipt{DeliveryID: was.ID, Status: was.Status, RunID: was.RunID, Duplicate: accepted.Existing, Error: was.Error}, nil
 }
 
-// delay sets a later time for the run of a delivery over the rate limit, because the sender may not
-// repeat the delivery. If the delivery starts no run, it is not logged. If the agent is missing or
-// does not accept automations, the delivery is refused. wait is the time until the limit allows the
-// next request.
+// delay sets a later time for the run of a delivery over the rate limit, because the sender might
+// not repeat the delivery. If the delivery starts no run, it is not logged. If the agent is missing
+// or does not accept automations, the delivery is refused. wait is the time until the limit allows
+// the next request.
 func (i *Intake) delay(ctx context.Context, hook *Hook, d *queuedb.NewDelivery, wait time.Duration) error {
 	if d.Run == nil {
 		return nil

@@ -97,7 +97,7 @@ function useSession(target: Target, id: string, begun: boolean): ChatSession {
       session.close();
     };
   }, [session]);
-  useLive("runs", () => void session.refresh().catch(() => {})); // after a failure, the next change repeats it
+  useLive("runs", () => void session.refresh().catch(() => {})); // after a failure, the next change causes another refresh
   return session;
 }
 
@@ -159,7 +159,7 @@ function Said({ session, slot, suggested, voice, searches, onBegin }: {
         )}
       </div>
       <Announcement session={session} />
-      {empty && !speaking && !samples.loading && ( // not while the samples load, because the note would then move the questions
+      {empty && !speaking && !samples.loading && ( // hidden while the samples load, because the later note would move the questions
         <Suggestions messages={suggested} note={searches && <SamplesNote state={samples} />} onChoose={send} />
       )}
       <div class="composer" ref={scroll.foot}>
@@ -194,7 +194,7 @@ function Announcement({ session }: { session: ChatSession }) {
   const [silent, setSilent] = useState<string | null>(null);
   useEffect(() => {
     if (over === null) return;
-    const timer = setTimeout(() => setSilent(over), 8000); // after 8 s, the screen reader has read the answer, and the page shows it
+    const timer = setTimeout(() => setSilent(over), 8000); // after 8 s, the screen reader has announced the answer
     return () => clearTimeout(timer);
   }, [over]);
 

@@ -118,7 +118,7 @@ export function FilePicker({ onFiles, words, look, icon, label, disabled, childr
 const hasFiles = (from: DataTransfer | null): boolean => from !== null && [...from.types].includes("Files");
 
 /**
- * Receives the files that are dropped anywhere on the page, unless it is disabled. Returns whether
+ * If enabled is true, receives the files that are dropped anywhere on the page. Returns whether
  * files are being dragged over the page.
  */
 export function useDrop(enabled: boolean, onFiles: (files: File[]) => void): boolean {

@@ -29,8 +29,8 @@ export interface Part {
   from: number;
   took: number;
   /**
-   * The duration to show, in milliseconds. It differs from took if the shown durations of an
-   * attempt's parts would otherwise add up to more than that of the attempt.
+   * The duration to show, in milliseconds. It differs from the field took if the shown durations of
+   * an attempt's parts would otherwise add up to more than that of the attempt.
    */
   shown: number;
   status: string;
@@ -90,9 +90,10 @@ function read(ms: number): number {
 
 /**
  * Returns the durations to show for parts that follow each other. Durations that would be rounded
- * up are rounded down until the parts add up to at most the shown duration of the whole. A fixed
- * duration, which other places show too, is changed last. If the whole is rounded down, parts of
- * less than a second, which are exact, may exceed it by less than its unit.
+ * up are rounded down, until the shown durations add up to at most the shown duration of the whole.
+ * A fixed duration, which other places also show, is the last to be rounded down. Parts of less
+ * than a second are exact. If the whole is rounded down, such parts may add up to more than its
+ * shown duration, by less than the unit to which it is rounded.
  */
 export function roundDurations(whole: number, parts: { took: number; fixed?: boolean }[]): number[] {
   const shown = parts.map((p) => p.took);
