@@ -41,7 +41,7 @@ func (m *memory[V]) add(org, key string, value V) {
 	}
 
 	// If the memory is full of values that have not expired, it drops the values of the
-	// organization that has the most.
+	// organization that has the most values.
 	if m.size >= maxRemembered {
 		most, _ := largest(m.sizes)
 		m.removeAll(func(v remembered[V]) bool { return v.org == most })
@@ -122,7 +122,7 @@ type waiter struct {
 }
 
 // on reports whether the message waits for the run with this id. A message never waits for a run
-// that was created after its own.
+// that was created after its own run.
 func (n waiter) on(runID string) bool {
 	if n.previous != "" {
 		return n.previous == runID

@@ -17,8 +17,8 @@ type eventHead struct {
 	ID   string `json:"event_id"`
 }
 
-// The types below are the contents of events without type and id. Each is named after its event,
-// and its fields have the names and units of the protocol.
+// The types below are the contents of events, except their types and ids. Each is named after its
+// event, and its fields have the names and units of the protocol.
 
 // sessionEvent contains all settings of the session.
 type sessionEvent struct {

@@ -49,8 +49,8 @@ type input struct {
 	waits  []span // utterances whose transcript is pending, oldest first
 }
 
-// block contains consecutive samples. at is the number of the first. Stored samples are never
-// modified. pcm consists of 16-bit samples in little-endian order.
+// block contains consecutive samples. The field at is the number of the first sample. Stored
+// samples are never modified. pcm consists of 16-bit samples in little-endian order.
 type block struct {
 	at  int64
 	pcm []byte

@@ -27,8 +27,8 @@ const (
 	longestGap      = 2 * time.Second
 )
 
-// ErrDrained ends the readers of a stopping hub. Their clients can continue at another process,
-// after the last event.
+// ErrDrained is the error with which the readers of a stopping hub end. Their clients can continue
+// at another process, after the last event.
 var ErrDrained = errors.New("the service is stopping")
 
 // Reader reads the log of one run as it grows. Only one goroutine may use it. The hub's goroutine

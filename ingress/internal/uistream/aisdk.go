@@ -15,8 +15,8 @@ import (
 // The type has no state of the stream; the Encoder keeps that state.
 type aisdk struct{}
 
-// chunk is a chunk of the stream. The type determines which fields are set. Chunks of a text or a
-// tool call have the same id.
+// chunk is a chunk of the stream. The type determines which fields are set. All chunks of one text
+// or tool call have the same id.
 type chunk struct {
 	Type             string          `json:"type"`
 	ID               string          `json:"id,omitempty"`
@@ -108,8 +108,8 @@ func RunOfMessage(messageID string) (runID string, ok bool) {
 // textID returns the id of the n-th text of the message. The id is unique only within the message.
 func textID(n int) string { return "text-" + strconv.Itoa(n) }
 
-// toolOutcome returns the chunk with the result or the error of a tool call. A call with another
-// status than completed has failed.
+// toolOutcome returns the chunk with the result or the error of a tool call. A call with a status
+// other than completed has failed.
 func toolOutcome(p toolEnded) chunk {
 	c := chunk{Type: "tool-output-available", ToolCallID: p.id, Output: p.call.Output, Dynamic: true, ProviderExecuted: true}
 	if len(c.Output) == 0 {

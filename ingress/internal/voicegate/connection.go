@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	maxUnprocessed = 10 * contract.VoiceRate // number of samples waiting for the worker at which the gate stops reading from the client
-	maxJobs        = 32                      // number of pending actions on runs at which the gate stops reading from the client
+	maxUnprocessed = 10 * contract.VoiceRate // if this many samples wait for the worker, the gate stops reading from the client
+	maxJobs        = 32                      // if this many actions on runs are pending, the gate stops reading from the client
 
 	eventRate, eventBurst   = 50, 500   // events other than audio per second; a client that sends more is disconnected
 	appendRate, appendBurst = 500, 2000 // audio events per second; a client that sends more must wait
@@ -288,8 +288,8 @@ func (c *connection) reportWritten() {
 	}
 }
 
-// openLine starts to open a voice session: the first one of the connection, or a replacement.
-// within is the timeout of the attempt. The result arrives on the channel opened.
+// openLine starts to open a voice session: the first one of the connection, or a replacement. The
+// argument within is the timeout of the attempt. The result arrives on the channel opened.
 func (c *connection) openLine(ctx context.Context, within time.Duration) {
 	if err := c.voiceSession.open(ctx, c.conversation.Resume(), within); err != nil {
 		c.gate.deps.Log.Error().Err(err).Msg("cannot encode a voice session")

@@ -49,7 +49,7 @@ type voiceSession struct {
 	at *bus.VoiceSession // the open session; nil if there is none
 	// Frames from the worker; nil without a session, closed after a loss.
 	frames <-chan contract.VoiceFrame[contract.VoiceReport]
-	queue  []step  // data for the worker that is not sent yet
+	queue  []step  // data that was not sent to the worker yet
 	ahead  []int64 // end positions of the frames that were sent and that the worker has not processed
 	heard  int64   // number of samples that the worker has processed
 	// Times of the last losses, the oldest first.

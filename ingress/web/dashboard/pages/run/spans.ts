@@ -132,7 +132,7 @@ function spanTimes(spans: Span[], now: number, findCall: (s: Span) => ToolCall |
 /** Reports whether a part shares time with another one. Calls of the same turn run in parallel. */
 const overlaps = (p: Part, all: Part[]): boolean => all.some((o) => o !== p && o.from < p.from + p.took && p.from < o.from + o.took);
 
-/** Sets the durations to show of the parts of each attempt. */
+/** Sets the shown durations of the parts of each attempt. */
 function fit(parts: Part[]): void {
   for (const attempt of parts.filter((p) => p.span.kind === "attempt")) {
     const all = parts.filter((p) => p.within && p.span.attempt === attempt.span.attempt);

@@ -143,7 +143,10 @@ function Main({ filter, names }: FiltersProps) {
   );
 }
 
-/** Opens when one of its filters is set. Clearing the filter does not close it. */
+/**
+ * The less frequent filters. The group opens when one of its filters is set, and stays open when
+ * the filter is cleared.
+ */
 function MoreFilters(props: FiltersProps) {
   const { from, to, trigger, automation, session } = props.filter;
   const set = [from, to, trigger, automation, session].some((value) => value !== "");
