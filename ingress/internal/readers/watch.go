@@ -131,8 +131,8 @@ func (w *Watch) watching() bool {
 	return len(w.left) > 0
 }
 
-// check returns the runs to cancel, which are no longer watched, and the runs to ask about. A run
-// that is read at this ingress begins its grace period again.
+// check returns the runs to cancel, which are no longer watched, and the runs about which the other
+// ingresses must be asked. A run that is read at this ingress begins its grace period again.
 func (w *Watch) check(now time.Time) (due []*leftRun, ask []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

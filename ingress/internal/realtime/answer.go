@@ -56,8 +56,8 @@ func (c *Conversation) Refused(now time.Time, name string, refusal *apierr.Error
 	return e
 }
 
-// open sends the start of an answer's message, unless it was sent before. The item is also added to
-// the conversation, at its end.
+// open sends the start of an answer's message, and adds the message's item at the end of the
+// conversation. It does nothing if the start was sent before.
 func (c *Conversation) open(e *effects, a *answer) {
 	if a.opened {
 		return

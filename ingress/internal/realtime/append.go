@@ -104,8 +104,8 @@ func (m *quickMembers) take(name, value []byte) bool {
 	return true
 }
 
-// member parses the name of a member and its string value. rest is the remaining text. ok is false
-// if the text has another form. The value must be a string.
+// member parses the name of a member and its value, which must be a string. rest is the remaining
+// text. ok is false if raw does not begin with such a member.
 func member(raw []byte) (name, value, rest []byte, ok bool) {
 	if name, rest, ok = plain(raw); !ok {
 		return nil, nil, nil, false

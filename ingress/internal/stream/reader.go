@@ -250,8 +250,9 @@ func (r *Reader) takeLook() bool {
 	return look
 }
 
-// lookAgain reads the log again during a stream. If that fails, it schedules another read. An error
-// other than unavailable ends the log.
+// lookAgain reads the log again during a stream. If the read fails, or if missing events are still
+// not stored, it schedules another read. After an error other than unavailable, the reader ends
+// with that error.
 func (r *Reader) lookAgain(ctx context.Context) []domain.Event {
 	r.takeLook() // clears look before the read, so that a request that arrives during this read causes another read
 	events, err := r.read(ctx)
