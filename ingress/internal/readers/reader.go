@@ -162,8 +162,8 @@ func (r *Reader) sent() {
 }
 
 // End ends the reading. ctx is the context of the request, which net/http cancels when the client
-// leaves. If the client has left and the run has not finished, the run is watched. End must be
-// called once, after the source of the events was closed.
+// leaves. If the client has left and the run has not finished, the run is watched, unless
+// Rules.Keep is set. End must be called once, after the source of the events was closed.
 func (r *Reader) End(ctx context.Context) {
 	if r.rules.Call != "" {
 		r.watch.removeCall(r)

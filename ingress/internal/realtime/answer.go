@@ -231,9 +231,9 @@ func (c *Conversation) complete(e *effects, now time.Time, a *answer, fresh stri
 	}
 }
 
-// said ends a response after its text was sent. The text has also been spoken, unless speech
-// synthesis failed. If the run waits for a person, the response gets the status incomplete, and the
-// client gets an error that names the run.
+// said ends a response whose text was sent and, unless it is a text answer, also spoken. If the run
+// waits for a person, the response gets the status incomplete, and the client gets an error that
+// names the run.
 func (c *Conversation) said(e *effects, now time.Time, a *answer) {
 	if !a.text {
 		c.transcript(e, a, len(a.spoken.text))

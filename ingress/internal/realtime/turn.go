@@ -29,9 +29,9 @@ type ask struct {
 func (c *Conversation) transcribing() bool { return c.input.wanted() || len(c.heldAudio) > 0 }
 
 // next begins the response that is due, if there is one. A response begins only after the response
-// in progress has ended and all transcripts have arrived. A response to a detected turn also waits
-// until speech in progress has ended. Callers may call it after every change, because it does
-// nothing if no response is due.
+// in progress has ended and all transcripts have arrived. If speech interrupts responses, a
+// response to a detected turn also waits until speech in progress has ended. Callers may call it
+// after every change, because it does nothing if no response is due.
 func (c *Conversation) next(e *effects, now time.Time) {
 	if c.now != nil || c.transcribing() {
 		return

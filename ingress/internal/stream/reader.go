@@ -251,8 +251,8 @@ func (r *Reader) takeLook() bool {
 }
 
 // lookAgain reads the log again during a stream. If the read fails, or if missing events are still
-// not stored, it schedules another read. After an error other than unavailable, the reader ends
-// with that error.
+// not stored, it schedules another read. After a coded error other than unavailable, the reader
+// ends with that error.
 func (r *Reader) lookAgain(ctx context.Context) []domain.Event {
 	r.takeLook() // clears look before the read, so that a request that arrives during this read causes another read
 	events, err := r.read(ctx)
@@ -268,8 +268,8 @@ func (r *Reader) lookAgain(ctx context.Context) []domain.Event {
 	return events
 }
 
-// lookLater schedules the next read after a failed read. The pause doubles each time, up to
-// longestGap.
+// lookLater schedules the next read after a failed read, or while events are missing. The pause
+// doubles each time, up to longestGap.
 func (r *Reader) lookLater() {
 	r.wait = min(max(2*r.wait, shortestGap), longestGap)
 	r.lookAt = time.Now().Add(r.wait)

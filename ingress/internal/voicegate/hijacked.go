@@ -69,7 +69,7 @@ type throttled struct {
 }
 
 // Read reads and then waits until the rate limit permits the bytes that it has read. A read larger
-// than the burst also succeeds, but the next read waits longer.
+// than the burst also succeeds, but returns later.
 func (t *throttled) Read(p []byte) (int, error) {
 	// The number of bytes is known only after the read, so the limit delays the return and thereby
 	// the next read.
