@@ -183,8 +183,8 @@ func finishReason(run *domain.Run) string {
 	return string(domain.FinishStop)
 }
 
-// endChunks returns the chunks that end the stream of a finished run. The metadata of the last
-// chunk contains the status and the usage.
+// endChunks returns the chunks that end the stream of a finished run. Unless the run was cancelled,
+// the metadata of the last chunk contains the status and the usage.
 func endChunks(run domain.Run) []any {
 	if run.Status == domain.RunCancelled {
 		return []any{chunk{Type: "abort", Reason: "The run was cancelled."}}

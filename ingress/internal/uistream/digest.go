@@ -85,7 +85,8 @@ func (e *Encoder) digest(event domain.Event) ([]any, error) {
 		return nil, fmt.Errorf("reading event %s: %w", event.ID, err)
 	}
 
-	// A later attempt has begun before the client's position, so its texts cannot be compared.
+	// The log lacks text that the client has received, so later text cannot be compared with that
+	// text.
 	if e.lost && event.ID.After(e.reader.Last) {
 		return e.endContradicted(), nil
 	}

@@ -159,7 +159,7 @@ func ofForm(body []byte) []byte {
 			return raw
 		}
 	}
-	// The JSON of a form with so many fields could be too large.
+	// The JSON of a form of more than maxText bytes could be too large.
 	if len(body) > maxText {
 		return nil
 	}
@@ -184,8 +184,8 @@ func encoded(value any) []byte {
 	return bytes.TrimSpace(out.Bytes())
 }
 
-// asText returns a text body as a JSON string, or nil if it has more than maxText bytes or is not
-// text. Invalid characters are replaced.
+// asText returns a text body as a JSON string. It returns nil if the body is empty, has more than
+// maxText bytes or is not text. U+0000 is replaced by U+FFFD.
 func asText(body []byte) []byte {
 	if len(body) == 0 || len(body) > maxText || !utf8.Valid(body) {
 		return nil
@@ -226,7 +226,7 @@ func withoutNUL(raw []byte) []byte {
 	return out
 }
 
-// clean removes or replaces characters that cannot be stored. The result is valid UTF-8 without
+// clean replaces characters that cannot be stored by U+FFFD. The result is valid UTF-8 without
 // U+0000.
 func clean(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")

@@ -267,11 +267,11 @@ func compact(raw []byte, limit int) (text string, whole bool) {
 	out := make([]byte, 0, min(len(looked), limit+utf8.UTFMax))
 	quoted, escaped := false, false
 	for _, c := range looked {
-		// White space within strings is kept, so the loop tracks whether it is within a string.
 		if len(out) >= limit && utf8.RuneStart(c) {
 			return string(out), false
 		}
 
+		// White space within strings is kept, so the loop tracks whether it is within a string.
 		if !quoted && (c == ' ' || c == '\t' || c == '\n' || c == '\r') {
 			continue
 		}

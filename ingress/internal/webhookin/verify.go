@@ -217,8 +217,8 @@ func plainSignature(header http.Header, name string) (signed, error) {
 }
 
 // stripeSignatures parses a header of the form t=<seconds>,v1=<hex>[,v1=…]. It ignores signatures
-// of other schemes. The error is ErrStale if the time is not recent. A malformed signature is
-// ignored if another signature is valid.
+// of other schemes. The error is ErrStale if the time is not recent. Malformed signatures are
+// ignored; if no other signature is left, the error is ErrMalformed.
 func stripeSignatures(header http.Header, now time.Time) (signed, error) {
 	value, err := one(header, HeaderStripe)
 	if err != nil {

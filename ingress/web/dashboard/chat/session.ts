@@ -77,7 +77,7 @@ export class ChatSession extends EventTarget {
 
   /**
    * Resends a message that was not accepted. Both requests have the same idempotency key, so that
-   * they cannot start two runs if the first one was accepted after all.
+   * they cannot start two runs if the first request was accepted after all.
    */
   resend(turn: Turn): void {
     const key = turn.key ?? freshName("chat"); // a spoken message has no key before it is resent
