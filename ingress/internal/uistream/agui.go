@@ -111,8 +111,8 @@ type outcome struct {
 	Type string `json:"type"`
 }
 
-// finished returns the event that ends a run. A cancelled run has no result. The run's usage is
-// sent if it is known.
+// finished returns the event that ends a run. For a cancelled run, the event has neither result nor
+// usage. For any other run, it contains the usage if the model is known.
 func finished(p ended) aguiEvent {
 	run := p.run
 	end := aguiEvent{Type: "RUN_FINISHED", ThreadID: p.threadID, RunID: p.theirRunID}
