@@ -140,8 +140,8 @@ export function useConnected(): boolean {
 }
 
 /**
- * Calls reload when the service is reachable again, if the argument error shows that the service
- * was not reachable.
+ * Calls reload when the service works again, if the argument error shows that the service was
+ * unreachable or failed.
  */
 export function useComeback(error: ApiError | undefined, reload: () => void): void {
   const call = useRef(reload);

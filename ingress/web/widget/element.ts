@@ -132,7 +132,7 @@ export class AgentChat extends HTMLElement {
       const problem = cause instanceof StreamProblem ? cause : new StreamProblem(0, "unreachable", String(cause));
       if (![429, 503].includes(problem.status)) {
         if (era === this.era) this.refused(agent, problem, era);
-        return; // the agent does not allow the page's origin, so nothing is shown
+        return; // nothing is shown, usually because the agent does not allow the page's origin
       }
     }
     if (era === this.era) this.build(agent, service, local, session);
