@@ -429,9 +429,9 @@ CREATE INDEX open_runs_waiting_lane_sessions ON open_runs (org_id, lane, session
 CREATE INDEX open_runs_delayed ON open_runs (not_before) WHERE not_before IS NOT NULL;
 
 -- The lanes in which runs may wait, and the oldest run of each: a hint. Acceptance adds a row. The sweeper corrects
--- all rows once a second, so a row is wrong for about a second at most after a crash or a race. If a lane has no row,
--- the finish of a run dispatches no other run of the lane. A dispatch reads no run before the oldest. Runs do not
--- change rows, so few dead row versions remain.
+-- all rows once a second, so a row is wrong for about a second at most after a crash or a race. If an organization
+-- has no row, the finish of one of its runs dispatches no other run. A dispatch reads no run before the oldest. Runs
+-- do not change rows, so few dead row versions remain.
 CREATE TABLE waiting_lanes (
   org_id  text COLLATE "C" NOT NULL,
   lane    text NOT NULL,

@@ -14,8 +14,8 @@
 -- server see lost_runs.
 --
 -- Called by knowledgedb.ClaimDocuments. Locks the chosen documents in the order of their ids, and
--- skips those that another transaction has locked. deaths counts claims of documents whose previous
--- worker died.
+-- skips those that another transaction has locked. The column deaths of a document counts its
+-- claims after the death of the previous worker.
 CREATE OR REPLACE FUNCTION claim_documents(most int, lease interval, deadly int, passed text[], owing text[],
     debts bigint[], heaviest bigint) RETURNS SETOF documents
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
