@@ -548,9 +548,9 @@ CREATE INDEX files_blob ON files (org_id, hash);
 -- ---------------------------------------------------------------------------------------------------------------------
 -- Documents and knowledge
 
--- A document is claimed like a run: fence, attempts, deaths, lease_until and dispatch_no are as in open_runs. A change
--- of the content raises the fence. Light documents are processed before heavy ones; the weight includes a fixed cost,
--- and a document that has yet to be fetched has a usual weight.
+-- A document is claimed like a run: fence, attempts, deaths, lease_until and dispatch_no are as in open_runs. A
+-- change of the content raises the fence. Light documents are processed before heavy ones; the weight includes a
+-- fixed cost, and a document that has yet to be fetched has an assumed weight.
 CREATE TABLE documents (
   id             text COLLATE "C" PRIMARY KEY,
   org_id         text COLLATE "C" NOT NULL,

@@ -42,8 +42,8 @@ export function Settings({ editor }: { editor: Editor }) {
 }
 
 /**
- * Links to the sections, and marks the current one. On a wide screen the list stays where it is while
- * the page scrolls, so that a click leaves the pointer on the same link.
+ * Links to the sections, and marks the current one. On a wide screen the list stays where it is
+ * while the page scrolls, so that the clicked link stays under the pointer.
  */
 function Index({ parts }: { parts: readonly (readonly [id: string, words: string])[] }) {
   const list = useRef<HTMLElement>(null);
