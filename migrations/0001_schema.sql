@@ -439,7 +439,7 @@ CREATE TABLE waiting_lanes (
   PRIMARY KEY (org_id, lane)
 ) WITH (fillfactor = 50);
 
--- A grouped statement has one array of values of these types as its argument. The types never change, because
+-- A grouped statement has an array of values of one of these types as its argument. The types never change, because
 -- binaries of the previous release send values of them.
 CREATE TYPE new_run AS (id text, org_id text, agent_id text, template_id text, caller_kind text, principal text, session_id text,
   session_key bytea, trigger_type text, automation_id text, key text, key_hash bytea, fingerprint bytea, input json, lane text, dedupe text,

@@ -1,3 +1,3 @@
 -- +goose Up
--- The function unnotify_runs_removed writes another message than before.
+-- The message of the function unnotify_runs_removed differs from that of the previous release.
 SELECT 1;

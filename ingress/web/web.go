@@ -31,7 +31,7 @@ type Login struct {
 
 	Owner string // email address of the account that this process has created; empty: none, or the client may not see it
 	Links bool   // whether each start of the process prints a login link
-	Reset string // command that prints a link to set a new password, to which the account must be appended
+	Reset string // command that prints a link to set a new password; the account must be appended to it
 }
 
 // Signup is the data for the page that creates an account. Problem is "" before the first attempt;

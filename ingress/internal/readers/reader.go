@@ -76,7 +76,7 @@ type Reader struct {
 	ended  bool     // whether the run has finished
 	// Whether the run was cancelled.
 	cancelled bool
-	before    string // text shown before the cancellation; it lacks the last events, which a client that has left may have missed
+	before    string // text shown before the cancellation, without the last events, which a client that has left may have missed
 	resumed   bool   // whether the run belongs to an earlier request
 }
 

@@ -73,7 +73,7 @@ type span struct {
 	item     string
 	line     string // id of the item as the worker knows it
 	from, to int64
-	auto     bool // whether the session requests a response to this utterance, which speech detection found
+	auto     bool // whether speech detection found this utterance and the session requests a response to it
 	deleted  bool // whether the item was deleted; the span remains until the worker has transcribed it
 }
 

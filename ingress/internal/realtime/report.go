@@ -122,9 +122,9 @@ func utteranceTranscribed(c *Conversation, e *effects, now time.Time, r contract
 	c.next(e, now)
 }
 
-// clean returns a transcript in the form in which it can be stored as a message. Invalid UTF-8 is
-// replaced by U+FFFD, U+0000 and white space at the ends are removed, and the text is truncated to
-// maxMessage characters.
+// clean returns a transcript in the form in which it can be stored as a message. It replaces
+// invalid UTF-8 with U+FFFD, and removes U+0000 and white space at the ends. It truncates the text
+// to maxMessage characters.
 func clean(text string) string {
 	text = strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", ""))
 	return truncate.Runes(text, maxMessage)

@@ -49,7 +49,7 @@ type voiceSession struct {
 	at *bus.VoiceSession // the open session; nil if there is none
 	// Frames from the worker; nil without a session, closed after a loss.
 	frames <-chan contract.VoiceFrame[contract.VoiceReport]
-	queue  []step  // data that was not sent to the worker yet
+	queue  []step  // data that has not been sent to the worker yet
 	ahead  []int64 // end positions of the frames that were sent and that the worker has not processed
 	heard  int64   // number of samples that the worker has processed
 	// Times of the last losses, the oldest first.
@@ -69,9 +69,9 @@ func newVoiceSession(sessions Sessions, signer Signer, org string) *voiceSession
 }
 
 // open starts to open a session with the state in the argument from. Audio and commands that are
-// sent afterwards follow this state. within is the timeout of the attempt. Only one attempt may be
-// in progress. The result arrives on the channel opened, and the owner passes it to up or failed.
-// open returns an error if the state has no JSON form.
+// sent afterwards follow this state. The argument within is the timeout of the attempt. Only one
+// attempt may be in progress. The result arrives on the channel opened, and the owner passes it to
+// up or failed. open returns an error if the state has no JSON form.
 func (v *voiceSession) open(ctx context.Context, from realtime.Resumption, within time.Duration) error {
 	from.Open.Line, from.Open.OrganizationID = v.name, v.org
 	body, err := json.Marshal(from.Open)

@@ -226,8 +226,8 @@ func withoutNUL(raw []byte) []byte {
 	return out
 }
 
-// clean replaces characters that cannot be stored by U+FFFD. The result is valid UTF-8 without
-// U+0000.
+// clean replaces with U+FFFD the characters that cannot be stored. The result is valid UTF-8
+// without U+0000.
 func clean(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }

@@ -134,9 +134,9 @@ export function useSamplesState(wanted: boolean): SamplesState {
 /**
  * A note that offers the samples if the organization has no documents, and then shows the progress
  * of reading them. In an empty chat, the person can dismiss the offer. Below an answer that found
- * nothing, the note has a button when the samples are ready. The button calls the callback that is
- * named again, which repeats the question. If the question was a suggested one, the samples are
- * offered even if there are other documents.
+ * nothing, the note has a button when the samples are ready. The button calls the property "again",
+ * which repeats the question. If the question was a suggested one, the samples are offered even if
+ * there are other documents.
  */
 export function SamplesNote({ state, again, suggested = false }: { state: SamplesState; again?: () => void; suggested?: boolean }) {
   const organization = useSession()?.organization.id ?? "";

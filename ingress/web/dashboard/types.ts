@@ -21,7 +21,8 @@ export interface Boot {
   session: Session | null;
   baseUrl: string;
   /**
-   * The command that prints a link to set a new password, to which the account must be appended.
+   * The command that prints a link to set a new password. The account must be appended to the
+   * command.
    */
   reset: string;
   /** The currency of costs, as an ISO 4217 code. */

@@ -159,7 +159,7 @@ function Said({ session, slot, suggested, voice, searches, onBegin }: {
         )}
       </div>
       <Announcement session={session} />
-      {empty && !speaking && !samples.loading && ( // hidden while the samples load, because the later note would move the questions
+      {empty && !speaking && !samples.loading && ( // hidden while the samples load: the note about them would later move the questions
         <Suggestions messages={suggested} note={searches && <SamplesNote state={samples} />} onChoose={send} />
       )}
       <div class="composer" ref={scroll.foot}>

@@ -48,7 +48,7 @@ export function Settings({ editor }: { editor: Editor }) {
 function Index({ parts }: { parts: readonly (readonly [id: string, words: string])[] }) {
   const list = useRef<HTMLElement>(null);
   const [current, setCurrent] = useState("");
-  const jumped = useRef(false); // whether the next scroll event comes from a click, which may not reach a section at the end of the page
+  const jumped = useRef(false); // whether the next scroll event comes from a click; the page may be too short to reach the chosen section
   useEffect(() => {
     const look = () => {
       const nav = list.current;
