@@ -306,8 +306,8 @@ func (w *Watch) save(ctx context.Context, run Run, text string) {
 }
 
 // Next reports that the run of a session's next message waits for earlier runs of the session: for
-// the run named previous or, if previous is empty, for all of them. If such an earlier run has no
-// reader, it is cancelled immediately. Next informs the other ingresses.
+// the run with the id previous or, if previous is empty, for all of them. If such an earlier run
+// has no reader, it is cancelled immediately. Next informs the other ingresses.
 func (w *Watch) Next(org, session, runID, previous string) {
 	w.sessionNext(org, session, waiter{runID, previous})
 	w.send(message{Session: []byte(session), Run: runID, Previous: previous, Org: org})

@@ -90,8 +90,8 @@ func (c *Conversation) Run(now time.Time, name string, event domain.Event) Effec
 }
 
 // takeRunEvent applies an event of the run to the run's answer. It ignores types without a
-// counterpart in the protocol. It returns an error if the data of the event is malformed. now is
-// the time of the event. takeRunEvent may end the response.
+// counterpart in the protocol. It returns an error if the data of the event is malformed. The
+// argument now is the time of the event. takeRunEvent may end the response.
 func takeRunEvent(c *Conversation, e *effects, now time.Time, a *answer, event domain.Event) error {
 	switch event.Type {
 	case domain.EventRunRestarted:
@@ -247,9 +247,9 @@ func (c *Conversation) said(e *effects, now time.Time, a *answer) {
 	c.finish(e, now, status{name: statusCompleted})
 }
 
-// transcript sends the part of an answer's transcript that was not sent before. end is the byte
-// offset at which the part ends. The method transcript sends nothing if all text up to end was
-// sent.
+// transcript sends the part of an answer's transcript that was not sent before. The argument end is
+// the byte offset at which the part ends. The method transcript sends nothing if all text up to end
+// was sent.
 func (c *Conversation) transcript(e *effects, a *answer, end int) {
 	if fresh := a.spoken.emit(end); fresh != "" {
 		c.emit(e, "response.output_audio_transcript.delta", deltaEvent{a.partRef(), fresh})

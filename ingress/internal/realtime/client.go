@@ -115,7 +115,7 @@ func updateSession(c *Conversation, e *effects, _ time.Time, r *request) {
 	c.session = after
 	c.configure(e)
 	c.emit(e, "session.updated", sessionEvent{c.shown()})
-	// With the new settings, held audio may be sent to the worker, or a response may begin.
+	// The new settings may allow held audio to be sent to the worker, or a response to begin.
 	c.release(e)
 	c.next(e, c.active)
 }

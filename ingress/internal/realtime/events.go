@@ -163,7 +163,7 @@ func (t eventMaker) event(kind string, says any) []byte {
 }
 
 // audioEvent encodes the most frequent event without a general encoder. The ids in the event need
-// no escapes. samples are 16-bit PCM. A spoken answer has many of these events.
+// no escapes. The argument samples contains 16-bit PCM. A spoken answer has many of these events.
 func (t eventMaker) audioEvent(a *answer, samples []byte) Event {
 	const fixed = len(`{"type":"response.output_audio.delta","event_id":"","response_id":"","item_id":"","output_index":0,"content_index":0,"delta":""}`)
 	eventID := t.newID("event")

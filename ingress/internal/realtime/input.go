@@ -67,8 +67,8 @@ type speech struct {
 	from int64
 }
 
-// span is the range of samples that belongs to an item. to is the number of the sample after the
-// last one. A span waits for its transcript.
+// span is the range of samples that belongs to an item. The field to is the number of the sample
+// after the last one. A span waits for its transcript.
 type span struct {
 	item     string
 	line     string // id of the item as the worker knows it
@@ -165,8 +165,8 @@ func (in *input) wrote(bytes int) []byte {
 	return last.pcm[from : from+bytes : from+bytes]
 }
 
-// frames returns the kept samples between from and to, divided into frames for the worker. Samples
-// that are no longer kept are omitted. The frames share the memory of the input.
+// frames returns the kept samples between the numbers from and to, divided into frames for the
+// worker. Samples that are no longer kept are omitted. The frames share the memory of the input.
 func (in *input) frames(from, to int64) []contract.VoiceAudio {
 	var out []contract.VoiceAudio
 	for _, b := range in.blocks {
@@ -179,8 +179,8 @@ func (in *input) frames(from, to int64) []contract.VoiceAudio {
 	return out
 }
 
-// appendFrames appends samples to frames, divided into frames of limited length. at is the number
-// of the first sample. The frames share the memory of samples.
+// appendFrames appends samples to frames, divided into frames of limited length. The argument at is
+// the number of the first sample. The frames share the memory of samples.
 func appendFrames(out []contract.VoiceAudio, at int64, samples []byte) []contract.VoiceAudio {
 	for len(samples) > 0 {
 		n := min(len(samples), contract.MaxVoiceFrame*sampleBytes)

@@ -183,8 +183,8 @@ func (l *items) last() *string {
 	return &(*l)[len(*l)-1].id
 }
 
-// added inserts an item and sends it to the client. done reports whether the item is complete; the
-// end of an answer's item is sent later. at is the index of the item.
+// added inserts an item and sends it to the client. The argument done is true if the item is
+// complete; the end of an answer's item is sent later. The argument at is the index of the item.
 func (c *Conversation) added(e *effects, at int, it *item, done bool) {
 	previous := c.items.insert(at, it, c.now)
 	c.emit(e, "conversation.item.added", itemEvent{previous, it.shown()})

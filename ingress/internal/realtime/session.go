@@ -85,8 +85,8 @@ func (s *session) config() contract.VoiceConfig {
 }
 
 // update applies the client's settings to the session. Missing settings keep their values. Faults
-// are added to o. After a fault the session may be partly changed. model is the model of the
-// connection, which cannot change.
+// are added to o. After a fault the session may be partly changed. The argument model is the model
+// of the connection, which cannot change.
 func (s *session) update(model string, o object) {
 	kind, named := "realtime", model
 	if o.text("type", &kind, maxName) && kind != "realtime" {
@@ -114,8 +114,8 @@ func (s *session) update(model string, o object) {
 	}
 }
 
-// updateInput applies the settings for the input. The value null removes the hints for
-// transcription or turns speech detection off. Missing settings keep their values.
+// updateInput applies the settings for the input. If transcription is null, its hints are removed.
+// If turn_detection is null, speech detection is turned off. Missing settings keep their values.
 func (s *session) updateInput(input object) {
 	checkFormat(input)
 	if input.null("transcription") {
@@ -183,8 +183,8 @@ func (s *session) updateDetection(o object) {
 }
 
 // modality reads output_modalities. The list must contain exactly one modality. Speech always
-// includes its transcript. text is the current setting, which is returned if the list is missing or
-// invalid.
+// includes its transcript. The argument text is the current setting, which is returned if the list
+// is missing or invalid.
 func modality(o object, text bool) bool {
 	entries, given := o.list("output_modalities")
 	if !given {

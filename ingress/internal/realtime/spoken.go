@@ -81,7 +81,7 @@ func (s *spoken) done() (end int, samples int64) {
 }
 
 // segment returns the segment of the text from start to end. If the last segment is incomplete, it
-// returns that. Otherwise it adds a segment. The open segment gets the new end.
+// returns that segment. Otherwise it adds a segment. The open segment gets the new end.
 func (s *spoken) segment(start, end int) *segment {
 	// If the new segment begins after the last segment, the last segment is complete.
 	if n := len(s.segments); n > 0 && start >= s.segments[n-1].end && start > 0 {

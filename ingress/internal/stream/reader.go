@@ -127,8 +127,8 @@ func (r *Reader) Start(ctx context.Context, org string, last domain.EventID, res
 
 // Begin replaces Start for a run that was just accepted. The log begins with events that are
 // derived from run, and further events follow as they arrive. Begin cannot fail. The caller can
-// therefore return the run's id even if the database is unreachable. last is the event after which
-// the client continues.
+// therefore return the run's id even if the database is unreachable. The argument last is the id of
+// the event after which the client continues.
 func (r *Reader) Begin(run *rundb.StoredRun, last domain.EventID) {
 	r.org, r.position.last = run.OrganizationID, last
 	r.lookAt = time.Now().Add(firstLook)
@@ -141,8 +141,8 @@ func (r *Reader) Begin(run *rundb.StoredRun, last domain.EventID) {
 	r.ready = r.position.logged(events)
 }
 
-// AtEnd reports whether the run has finished and its log has no event after last. It must be called
-// before the first Next.
+// AtEnd reports whether the run has finished and its log has no event after the event last. It must
+// be called before the first Next.
 func (r *Reader) AtEnd(last domain.EventID) bool {
 	n := len(r.ready)
 	return r.ended && (n == 0 || !r.ready[n-1].ID.After(last))

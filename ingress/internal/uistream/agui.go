@@ -98,7 +98,7 @@ func (d agui) asked(p toolBegun) []any {
 }
 
 // tokenUsage is the token usage of a model in the form of the protocol. The total is the sum of the
-// other two.
+// input and output tokens.
 type tokenUsage struct {
 	Model        string `json:"model"`
 	InputTokens  int64  `json:"inputTokens"`

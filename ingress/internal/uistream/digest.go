@@ -208,7 +208,7 @@ func (e *Encoder) tool(call *domain.ToolCall, over bool) []any {
 }
 
 // cite returns a citation, unless an earlier attempt has already sent it. Citations are compared as
-// JSON. first is true for the first citation of a source.
+// JSON. The field first is true for the first citation of a source.
 func (e *Encoder) cite(citation *domain.Citation) []any {
 	if citation == nil {
 		return nil
@@ -223,7 +223,7 @@ func (e *Encoder) cite(citation *domain.Citation) []any {
 }
 
 // output returns the validated structured answer, unless an earlier attempt has already sent it.
-// The text before it is ended.
+// The open text part is ended first.
 func (e *Encoder) output(data json.RawMessage) []any {
 	if e.answered || data == nil {
 		return nil

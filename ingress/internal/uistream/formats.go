@@ -111,8 +111,8 @@ func (e *Encoder) Cut(b []byte) []byte {
 }
 
 // write appends the chunks of pieces as server-sent events. Only the last chunk has the event's id.
-// If the client is disconnected before this chunk, it therefore receives all chunks again. After
-// the end, the protocol's mark for the end follows.
+// If the client is disconnected before this chunk, it therefore receives all chunks again. At the
+// end of the stream, write also appends the protocol's mark for the end.
 func (e *Encoder) write(b []byte, pieces []any, eventID string) []byte {
 	var data [][]byte
 	for _, piece := range pieces {

@@ -14,8 +14,8 @@ import (
 const sendBuffer = 128 << 10
 
 // These constants limit the bytes that a client may send. They allow more than audio needs, but
-// prevent a flood of tiny frames from using too much CPU. If a client sends faster, the gate reads
-// its data later.
+// prevent a flood of tiny frames from using too much CPU. If a client sends faster than they allow,
+// the gate reads its data later.
 const (
 	byteRate  = 4 << 20 // number of bytes per second
 	byteBurst = 8 << 20

@@ -19,7 +19,7 @@ import (
 // errPanic is the error of a job that panicked. The client learns only that the turn failed.
 var errPanic = errors.New("a turn panicked")
 
-const followFor = time.Minute // maximum duration of one wait for a run's events, after which another begins
+const followFor = time.Minute // maximum duration of one wait for a run's events, after which another wait begins
 
 // savePauses are the pauses between attempts to store how much of an answer was played.
 var savePauses = []time.Duration{200 * time.Millisecond, time.Second, 3 * time.Second}

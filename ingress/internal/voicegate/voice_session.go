@@ -56,7 +56,8 @@ type voiceSession struct {
 	losses []time.Time
 }
 
-// step is one piece of audio or one command for the worker. Audio is used if command is nil.
+// step is one piece of audio or one command for the worker. The field audio is used if the field
+// command is nil.
 type step struct {
 	audio   contract.VoiceAudio
 	command *contract.VoiceCommand

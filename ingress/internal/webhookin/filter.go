@@ -98,7 +98,7 @@ func parseFilter(f domain.HookFilter) (c condition, field string, err error) {
 		return c, "path", err
 	}
 
-	// A filter cannot compare the whole payload, because that is not a scalar.
+	// A filter compares only scalars, so it cannot compare the whole payload.
 	if c.name == ofPayload {
 		return c, "path", fmt.Errorf("%s cannot be used in a filter", ofPayload)
 	}

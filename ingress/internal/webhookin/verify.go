@@ -53,10 +53,10 @@ const (
 )
 
 // Verify checks that a delivery was signed with one of the secrets, given its headers and its
-// unmodified body. now is the current time. Verify returns nil or one of the errors above.
-// signatureHeader is the header that a hook of the sources hmac and token defines. The error may be
-// wrapped. Secrets that cannot be decoded match no signature. Verify does not detect repeated
-// deliveries; the caller compares their ids.
+// unmodified body. The argument now is the current time. Verify returns nil or one of the errors
+// above. signatureHeader is the header that a hook of the sources hmac and token defines. The error
+// may be wrapped. Secrets that cannot be decoded match no signature. Verify does not detect
+// repeated deliveries; the caller compares their ids.
 func Verify(source domain.HookSource, signatureHeader string, secrets []string, header http.Header, body []byte, now time.Time) error {
 	signed, err := presented(source, signatureHeader, header, now)
 	if err != nil {
@@ -151,7 +151,7 @@ func same(a, b string) int {
 }
 
 // keyFor returns the key that a secret encodes. Secrets of Standard Webhooks are base64, with or
-// without a prefix. All others are used as they are.
+// without a prefix. All other secrets are used as they are.
 func keyFor(source domain.HookSource, secret string) ([]byte, error) {
 	if source != domain.HookStandard {
 		return []byte(secret), nil
@@ -305,9 +305,9 @@ func standardSignatures(header http.Header, now time.Time) (signed, error) {
 	return out, fresh(values[1], now)
 }
 
-// fresh checks that the time of a signature is recent. at is the Unix time in whole seconds. The
-// errors are ErrMalformed and ErrStale. The limit applies in both directions, because clocks
-// differ.
+// fresh checks that the time of a signature is recent. The argument at is the Unix time in whole
+// seconds. The errors are ErrMalformed and ErrStale. The limit applies in both directions, because
+// clocks differ.
 func fresh(at string, now time.Time) error {
 	seconds, err := strconv.ParseInt(at, 10, 64)
 	// The signature covers the text of the time, so only the canonical form is accepted.

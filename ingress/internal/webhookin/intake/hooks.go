@@ -146,7 +146,7 @@ func (l *Hooks) find(ctx context.Context, id string) (knownHook, error) {
 	if entry, known := l.remembered(id); known {
 		return entry, nil
 	}
-	entry := knownHook{until: time.Now().Add(hookRemembered)} // the time before the read, because the read may miss later changes
+	entry := knownHook{until: time.Now().Add(hookRemembered)} // counted from before the read, because the read may miss later changes
 	found, err := l.read(ctx, id)
 	switch {
 	case apierr.CodeFor(err) == apierr.NotFound:
