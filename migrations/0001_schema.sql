@@ -270,7 +270,7 @@ CREATE TABLE sessions (
   created_at  timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 -- Lists of sessions, newest first: those of an organization, and those of a principal. Automations have one principal
--- and a session for each run; the second index leaves them out.
+-- and a session for each run; the second index omits the sessions of automations.
 CREATE INDEX sessions_org ON sessions (org_id, ref);
 CREATE INDEX sessions_principal ON sessions (org_id, principal, ref) WHERE principal <> 'system';
 -- Lookup by name. A session of a single run is named auto_ and the end of the run's id; it is found by its run.
@@ -468,7 +468,7 @@ CREATE TABLE effects (
   decision     text, -- the last one
   decided_by   text,
   created_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
-  sent_at      timestamptz, -- the start of the last send; null: not sent, or to be sent as if it had not been
+  sent_at      timestamptz, -- the start of the last send; null: not sent, or to be sent again as if it had not been sent
   decided_at   timestamptz,
   PRIMARY KEY (run_id, call_id)
 );
@@ -526,8 +526,8 @@ CREATE TABLE blob_chunks (
 );
 ALTER TABLE blob_chunks ALTER data SET STORAGE EXTERNAL; -- most contents are compressed already
 
--- Files that calls left in the folder of their session. A file hides the earlier ones of its name until its run is
--- removed.
+-- Files that calls left in the folder of their session. A file hides earlier files of the same name until the file's
+-- run is removed.
 CREATE TABLE files (
   id           text COLLATE "C" PRIMARY KEY,
   org_id       text COLLATE "C" NOT NULL,
@@ -630,7 +630,8 @@ ALTER TABLE document_chunks SET (toast_tuple_target = 4000);
 -- an entry that is inserted alone.
 CREATE INDEX document_chunks_terms ON document_chunks USING gin (terms) WITH (gin_pending_list_limit = 256);
 
--- The vectors of chunks. A vector has length 1. signs has a bit for each of its numbers, 1 if it is above 0.
+-- The vectors of chunks. A vector has length 1. signs has a bit for each number of the vector: 1 if the number is
+-- above 0.
 CREATE TABLE document_vectors (
   chunk_id     bigint PRIMARY KEY,
   org_id       text COLLATE "C" NOT NULL,
@@ -698,8 +699,8 @@ CREATE TABLE hooks (
 CREATE INDEX hooks_org ON hooks (org_id, id) WHERE deleted_at IS NULL;
 CREATE INDEX hooks_deleted ON hooks (deleted_at) WHERE deleted_at IS NOT NULL;
 
--- The addresses whose deliveries to a hook were verified: an IPv4 address or the /64 of an IPv6 one. The service keeps
--- the 100 newest of each hook.
+-- The addresses whose deliveries to a hook were verified: an IPv4 address or the /64 of an IPv6 address. The service
+-- keeps the 100 newest of each hook.
 CREATE TABLE hook_senders (
   hook_id      text COLLATE "C" NOT NULL REFERENCES hooks (id) ON DELETE CASCADE,
   client       text COLLATE "C" NOT NULL,
@@ -1042,7 +1043,7 @@ CREATE POLICY owner ON api_keys TO parley_app
 -- ---------------------------------------------------------------------------------------------------------------------
 -- Rights
 
--- The service. It has no right to function_files and to goose's table.
+-- The rights of the service. It has no right to function_files or to goose's table.
 GRANT SELECT, INSERT, UPDATE, DELETE ON organizations, users, identities, memberships, invitations, login_sessions, login_links, api_keys,
   agents, sessions, runs, steps, run_events, run_attempts, heard, open_runs, effects, sources, run_sources, blobs, blob_chunks, files,
   documents, run_documents, document_chunks, document_vectors, knowledge_terms, indexed_documents,

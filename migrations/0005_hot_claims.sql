@@ -3,8 +3,8 @@
 -- No index of open_runs depends on status, so a claim changes no indexed column and adds no index entry. The new
 -- predicates follow from those of the old ones, so the statements of the previous release can use the new indexes.
 --
--- open_runs_one_per_session goes without a replacement. A run starts only if no open run of its session has a lower
--- number, numbers are unique and in commit order, and a finished run never opens again.
+-- open_runs_one_per_session is dropped without a replacement. A run starts only if no open run of its session has a
+-- lower number, numbers are unique and in commit order, and a finished run never opens again.
 
 -- An interrupted CREATE INDEX CONCURRENTLY leaves an invalid index.
 -- +goose StatementBegin

@@ -393,7 +393,7 @@ export interface Delivery {
   event: string;
   runId: string | null;
   bytes: number;
-  /** Whether the payload is stored, which is necessary to redeliver it. */
+  /** Whether the payload is stored. A delivery without a stored payload cannot be redelivered. */
   kept: boolean;
   error: { code: string; message: string } | null;
   receivedAt: string;

@@ -22,7 +22,8 @@ export class Answer {
 
   /**
    * Shows the text so far. If open is true, more text follows. A note, if not empty, explains why
-   * the answer is incomplete. It looks like an error, unless the answer was stopped on purpose.
+   * the answer is incomplete. The note looks like an error, unless the answer was stopped on
+   * purpose.
    */
   show(text: string, citations: Citation[], open: boolean, note = "", stopped = false): void {
     try {

@@ -187,7 +187,7 @@ export class AgentChat extends HTMLElement {
 
   /**
    * Loads the module for attachments if the agent accepts them. If that fails, the chat works
-   * without attachments. When it is opened again, the module is loaded again.
+   * without attachments. When the chat is opened again, the module is loaded again.
    */
   private async takeFiles(service: Service, texts: Texts): Promise<void> {
     const { view, chat } = this;

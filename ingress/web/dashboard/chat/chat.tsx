@@ -35,7 +35,10 @@ const roomForSessions = 760;
 /** A chat with an agent or a template. The page's URL contains the session's id. */
 export function Chat({ target, suggested = [], voice, searches = false }: {
   target: Target; suggested?: string[]; voice?: Voice;
-  /** Whether the agent searches all documents, so that the chat offers the samples if there are none. */
+  /**
+   * Whether the agent searches all documents. The chat then offers the sample documents if the
+   * organization has no documents.
+   */
   searches?: boolean;
 }) {
   const { id, begun, slot, choose } = useSessionId(target);

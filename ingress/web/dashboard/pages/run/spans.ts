@@ -129,7 +129,7 @@ function spanTimes(spans: Span[], now: number, findCall: (s: Span) => ToolCall |
   return times;
 }
 
-/** Reports whether a part shares time with another one. Calls of the same turn run in parallel. */
+/** Reports whether a part shares time with another part. Calls of the same turn run in parallel. */
 const overlaps = (p: Part, all: Part[]): boolean => all.some((o) => o !== p && o.from < p.from + p.took && p.from < o.from + o.took);
 
 /** Sets the shown durations of the parts of each attempt. */

@@ -208,8 +208,8 @@ function Typed({ label, name, value, placeholder = Words.any, maxLength }: { lab
 }
 
 /**
- * Converts a time of the API to the local time without a zone that the browser's field expects.
- * Returns "" if there is no time.
+ * Converts a time of the API to the form that the browser's field expects: local time without a
+ * zone. Returns "" if there is no time.
  */
 function local(time: string): string {
   const at = Date.parse(time);
