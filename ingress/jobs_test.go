@@ -101,9 +101,8 @@ func TestAFullJobStoreIsReported(t *testing.T) {
 	r.wantJobs("with space again", true)
 }
 
-// A NATS server that has less space than the smallest job stream needs responds, but has no job
-// stream. After a restart of NATS with more space, the ingress creates the stream without being
-// restarted.
+// A NATS server with too little space for the smallest job stream responds, but has no job stream.
+// After a restart of NATS with more space, the ingress creates the stream without being restarted.
 func TestABusTooSmallForTheJobStreamIsReported(t *testing.T) {
 	t.Parallel()
 	server, resize := smallNATS(t, "4M")

@@ -68,7 +68,7 @@ func TestAutomationReplaysAttachesAndRefusesByKey(t *testing.T) {
 	if p.Code != "idempotency_key_reused" {
 		t.Errorf("code %s", p.Code)
 	}
-	// Deleting the agent does not change the response to a replay.
+	// Deleting the agent does not change the response to a repeated request.
 	r.call("DELETE", "/api/agents?id="+r.agent, r.asKey(), "").want(200)
 	r.call("POST", runPath, r.asKey(), trigger(r.agent, keyed)).want(200)
 	r.call("POST", runPath, r.asKey(), trigger(r.agent, "")).problem(400)

@@ -139,7 +139,7 @@ func TestErasingASessionAnswersWaitingRequests(t *testing.T) {
 		go func() { answered <- r.call(method, path, headers, body) }()
 	}
 	run := r.call("POST", chat, r.asPerson("Idempotency-Key", "k", "Prefer", "respond-async"), body).run(202)
-	ask("POST", chat, keyed, body)                      // joins the existing run, because of its idempotency key
+	ask("POST", chat, keyed, body)                      // joins the existing run, because it has the same idempotency key
 	ask("POST", chat, ada, body)                        // starts another run
 	ask("GET", "/api/runs?wait=10&id="+run.ID, ada, "") // polls the run
 	for !strings.Contains(r.call("GET", "/metrics", nil, "").want(200).body, "requests_in_flight 4") {

@@ -62,7 +62,8 @@ func (r *testEnv) follow(method, url string, headers head, body string) *followe
 	return f
 }
 
-// events opens the event stream of a run at the ingress with the URL base, after the event last.
+// events opens the event stream of a run at the ingress with the URL base. If last is not empty,
+// the stream begins after the event with that id.
 func (r *testEnv) events(base, runID, last string) *follower {
 	r.Helper()
 	headers := r.asKey()

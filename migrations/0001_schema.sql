@@ -55,8 +55,8 @@ EXCEPTION WHEN insufficient_privilege THEN
 END $$;
 -- +goose StatementEnd
 
--- pg_trgm and btree_gin come with PostgreSQL; whoever may create in the database may create them. pgvector is used
--- where it is installed: it only makes the comparison of vectors faster.
+-- pg_trgm and btree_gin come with PostgreSQL. A role that may create objects in the database may create them.
+-- pgvector is used where it is installed; it only speeds up the comparison of vectors.
 -- +goose StatementBegin
 DO $$
 DECLARE
@@ -103,7 +103,8 @@ CREATE TABLE organizations (
   created_at  timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
--- An address may have several accounts, of which one holds it: the others have a displaced_at.
+-- Several accounts may have the same address, but only one of them holds the address. The others
+-- have a displaced_at.
 CREATE TABLE users (
   id               text COLLATE "C" PRIMARY KEY,
   email            text NOT NULL,
@@ -111,8 +112,8 @@ CREATE TABLE users (
   password_hash    text NOT NULL DEFAULT '', -- argon2id; empty: the user cannot log in by password
   created_at       timestamptz NOT NULL DEFAULT clock_timestamp(),
   invited_to       text COLLATE "C" REFERENCES organizations (id) ON DELETE SET NULL, -- its admins may set the password
-  -- Set by evidence that no other tenant can make: an OpenID provider verified the address, or the user opened a link
-  -- that the operator made.
+  -- Since when the address is proven by evidence that no other organization can produce: an OpenID provider verified
+  -- the address, or the user opened a link that the operator made.
   email_proven_at  timestamptz,
   displaced_at     timestamptz -- since when another account holds the address
 );
@@ -146,7 +147,7 @@ CREATE TABLE invitations (
   role        text NOT NULL CHECK (role IN ('owner', 'admin', 'member')),
   token_hash  bytea NOT NULL UNIQUE,
   made_by     text COLLATE "C" NOT NULL, -- a user
-  made_with   text COLLATE "C",          -- an API key; the invitation holds no longer than the key
+  made_with   text COLLATE "C",          -- an API key; the invitation is valid no longer than the key
   created_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
   expires_at  timestamptz NOT NULL
 );
@@ -168,8 +169,8 @@ CREATE TABLE login_sessions (
 CREATE INDEX login_sessions_user ON login_sessions (user_id);
 CREATE UNIQUE INDEX login_sessions_id ON login_sessions (id);
 
--- One-time links: a use sets used_at. A link that an admin made to reset a password has an org_id and a role. It is
--- void once the user belongs to another organization too, or has a higher role than its maker.
+-- One-time links: a use sets used_at. A link that an admin made to reset a password has an org_id and a role. The
+-- link is void when the user joins another organization, or has a higher role than the admin who made it.
 CREATE TABLE login_links (
   token_hash  bytea PRIMARY KEY,
   user_id     text COLLATE "C" NOT NULL REFERENCES users (id) ON DELETE CASCADE,
@@ -180,7 +181,7 @@ CREATE TABLE login_links (
   org_id      text COLLATE "C" REFERENCES organizations (id) ON DELETE CASCADE,
   role        text,
   made_by     text COLLATE "C" NOT NULL DEFAULT '', -- a user
-  made_with   text COLLATE "C"                      -- an API key; the link holds no longer than the key
+  made_with   text COLLATE "C"                      -- an API key; the link is valid no longer than the key
 );
 CREATE INDEX login_links_user ON login_links (user_id);
 CREATE INDEX login_links_maker ON login_links (org_id, made_by) WHERE org_id IS NOT NULL;
@@ -256,8 +257,8 @@ CREATE TABLE agent_configs (
 -- ---------------------------------------------------------------------------------------------------------------------
 -- Sessions
 
--- A session groups the runs of one target and principal. last_seq numbers them. Acceptance of a run locks the row, so
--- the numbers are in commit order.
+-- A session groups the runs of one target and principal. The runs are numbered, and last_seq is the number of the
+-- newest. Acceptance of a run locks the session's row, so the numbers are in commit order.
 CREATE TABLE sessions (
   ref         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   key         bytea NOT NULL UNIQUE, -- a hash over organization, target, principal and session_id
@@ -269,7 +270,7 @@ CREATE TABLE sessions (
   created_at  timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 -- Lists of sessions, newest first: those of an organization, and those of a principal. Automations have one principal
--- and a session for each run; the second index leaves them out.
+-- and a session for each run; the second index omits the sessions of automations.
 CREATE INDEX sessions_org ON sessions (org_id, ref);
 CREATE INDEX sessions_principal ON sessions (org_id, principal, ref) WHERE principal <> 'system';
 -- Lookup by name. A session of a single run is named auto_ and the end of the run's id; it is found by its run.
@@ -349,7 +350,7 @@ CREATE TABLE run_events (
 );
 
 -- The attempts of runs that needed more than one: each attempt that did not finish the run, and each later one. Also
--- each time that a run waited for a person, once that is over. The fence is the one under which the attempt wrote.
+-- each wait for a person, after the wait has ended. The fence is the one under which the attempt wrote.
 CREATE TABLE run_attempts (
   run_id    text COLLATE "C" NOT NULL,
   fence     bigint NOT NULL,
@@ -406,20 +407,21 @@ CREATE TABLE open_runs (
   required_action    json,
   action_expires_at  timestamptz,
   parked_at          timestamptz,
-  tool_set           json -- the tools at the start of the run, if not only its configuration decides on them
+  tool_set           json -- the tools at the start of the run, if they do not depend on its configuration alone
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0,
         autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 50000);
 CREATE UNIQUE INDEX open_runs_session ON open_runs (session_ref, seq);
--- Guards "one at a time per session", whatever the statements do.
+-- Guarantees that a session has at most one run that is running or requires an action.
 CREATE UNIQUE INDEX open_runs_one_per_session ON open_runs (session_ref) WHERE status IN ('running', 'requires_action');
--- Counts the waiting and delayed runs of an organization, such as those of its hooks. It stands above
--- open_runs_waiting_lane: of indexes that look equally cheap, as they do while the table is small, the planner uses the
--- last one created, and dispatch needs that one.
+-- Counts the waiting and delayed runs of an organization, such as those of its hooks. It is created before
+-- open_runs_waiting_lane: of indexes that look equally cheap, as they do while the table is small, the planner uses
+-- the last one created, and dispatch needs open_runs_waiting_lane.
 CREATE INDEX open_runs_waiting ON open_runs (org_id, run_id) WHERE status = 'queued' AND NOT dispatched;
 CREATE INDEX open_runs_agent ON open_runs (agent_id);
 CREATE INDEX open_runs_parked ON open_runs (org_id) WHERE status = 'requires_action';
 CREATE INDEX open_runs_dispatched_lane ON open_runs (org_id, lane) WHERE dispatched;
--- A run waits if only a free slot is missing. The sweeper clears not_before in time.
+-- A run waits if it lacks only a free slot. When the time not_before comes, the sweeper sets the
+-- column to null.
 CREATE INDEX open_runs_waiting_lane ON open_runs (org_id, lane, run_id)
   WHERE status = 'queued' AND NOT dispatched AND not_before IS NULL;
 CREATE INDEX open_runs_waiting_lane_sessions ON open_runs (org_id, lane, session_ref, seq)
@@ -427,8 +429,9 @@ CREATE INDEX open_runs_waiting_lane_sessions ON open_runs (org_id, lane, session
 CREATE INDEX open_runs_delayed ON open_runs (not_before) WHERE not_before IS NOT NULL;
 
 -- The lanes in which runs may wait, and the oldest run of each: a hint. Acceptance adds a row. The sweeper corrects
--- all rows once a second, so a crash or a race leaves a wrong row for no longer. A finish without a row dispatches no
--- other run, and a dispatch reads no run before the oldest. No run changes a row, so few dead row versions remain.
+-- all rows once a second, so a row is wrong for about a second at most after a crash or a race. If an organization
+-- has no row, the finish of one of its runs dispatches no other run. A dispatch reads no run before the oldest. Runs
+-- do not change rows, so few dead row versions remain.
 CREATE TABLE waiting_lanes (
   org_id  text COLLATE "C" NOT NULL,
   lane    text NOT NULL,
@@ -436,8 +439,8 @@ CREATE TABLE waiting_lanes (
   PRIMARY KEY (org_id, lane)
 ) WITH (fillfactor = 50);
 
--- One array of these is the argument of a grouped statement. The types never change, because binaries of the release
--- before write rows of them.
+-- A grouped statement has an array of values of one of these types as its argument. The types never change, because
+-- binaries of the previous release send values of them.
 CREATE TYPE new_run AS (id text, org_id text, agent_id text, template_id text, caller_kind text, principal text, session_id text,
   session_key bytea, trigger_type text, automation_id text, key text, key_hash bytea, fingerprint bytea, input json, lane text, dedupe text,
   reply_to text, traceparent text, retention int, deadline int, hold bigint, key_id text, org_no int, turn int);
@@ -448,9 +451,9 @@ CREATE TYPE run_ending AS (id text, fence bigint, status text, result text, answ
 -- ---------------------------------------------------------------------------------------------------------------------
 -- Tool calls: effects and sources
 
--- The effect ledger: one row for each call that must not be repeated freely or that a person must approve.
--- domain.EffectState draws the states. fence is that of the last attempt that had the call in hand; the sender writes
--- under the same fence.
+-- The effect ledger: one row for each call that must not be repeated freely or that a person must approve. The
+-- comment of domain.EffectState shows the states. fence is the fence of the last attempt that handled the call; the
+-- sender writes under the same fence.
 CREATE TABLE effects (
   run_id       text COLLATE "C" NOT NULL,
   call_id      text COLLATE "C" NOT NULL,
@@ -465,7 +468,7 @@ CREATE TABLE effects (
   decision     text, -- the last one
   decided_by   text,
   created_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
-  sent_at      timestamptz, -- the start of the last send; null: not sent, or to be sent as if it had not been
+  sent_at      timestamptz, -- the start of the last send; null: not sent, or to be sent again as if it had not been sent
   decided_at   timestamptz,
   PRIMARY KEY (run_id, call_id)
 );
@@ -481,7 +484,7 @@ CREATE TABLE sources (
   characters   int NOT NULL,
   truncated    boolean NOT NULL,
   read_at      timestamptz NOT NULL DEFAULT clock_timestamp(),
-  sweep_after  timestamptz NOT NULL DEFAULT clock_timestamp() + interval '1 hour', -- by then a run refers to it
+  sweep_after  timestamptz NOT NULL DEFAULT clock_timestamp() + interval '1 hour', -- when the row may be removed, if no run refers to it
   PRIMARY KEY (org_id, hash)
 );
 CREATE INDEX sources_sweep ON sources (sweep_after);
@@ -504,14 +507,14 @@ CREATE TABLE blobs (
   hash         bytea NOT NULL CHECK (length(hash) = 32),
   bytes        bigint NOT NULL CHECK (bytes >= 0),
   created_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
-  sweep_after  timestamptz NOT NULL DEFAULT clock_timestamp() + interval '1 hour', -- by then something refers to it
+  sweep_after  timestamptz NOT NULL DEFAULT clock_timestamp() + interval '1 hour', -- when the row may be removed, if nothing refers to it
   PRIMARY KEY (org_id, hash) INCLUDE (bytes) -- sums the bytes of an organization by an index-only scan
 );
 CREATE INDEX blobs_sweep ON blobs (sweep_after);
 
 -- A chunk holds 1048576 bytes of a content; the last one may hold fewer. A chunk is plain or sealed: processes that
--- seal and processes that do not may write the same content. Each 131072 bytes of a sealed chunk are sealed by
--- themselves and grow by `sealed` bytes.
+-- seal and processes that do not may write the same content. Each 131072 bytes of a sealed chunk are sealed
+-- separately, and grow by `sealed` bytes.
 CREATE TABLE blob_chunks (
   org_id  text COLLATE "C" NOT NULL,
   hash    bytea NOT NULL,
@@ -523,8 +526,8 @@ CREATE TABLE blob_chunks (
 );
 ALTER TABLE blob_chunks ALTER data SET STORAGE EXTERNAL; -- most contents are compressed already
 
--- Files that calls left in the folder of their session. A file hides the earlier ones of its name until its run is
--- removed.
+-- Files that calls left in the folder of their session. A file hides earlier files of the same name until the file's
+-- run is removed.
 CREATE TABLE files (
   id           text COLLATE "C" PRIMARY KEY,
   org_id       text COLLATE "C" NOT NULL,
@@ -545,9 +548,9 @@ CREATE INDEX files_blob ON files (org_id, hash);
 -- ---------------------------------------------------------------------------------------------------------------------
 -- Documents and knowledge
 
--- A document is claimed like a run: fence, attempts, deaths, lease_until and dispatch_no are as in open_runs. A change
--- of the content raises the fence. Light documents are processed before heavy ones; the weight includes a fixed cost,
--- and a document that has yet to be fetched has a usual weight.
+-- A document is claimed like a run: fence, attempts, deaths, lease_until and dispatch_no are as in open_runs. A
+-- change of the content raises the fence. Light documents are processed before heavy ones; the weight includes a
+-- fixed cost, and a document that has yet to be fetched has an assumed weight.
 CREATE TABLE documents (
   id             text COLLATE "C" PRIMARY KEY,
   org_id         text COLLATE "C" NOT NULL,
@@ -602,9 +605,9 @@ CREATE TABLE run_documents (
 );
 CREATE INDEX run_documents_document ON run_documents (org_id, document_id, run_id);
 
--- A passage of a document. It is searchable while its document is ready. Each lexeme in terms begins with a prefix that
--- stands for the organization, so the index has a list of each word for each organization: a search costs no more than
--- the length of these lists. Words of headings have the weight A.
+-- A passage of a document. It is searchable while its document is ready. Each lexeme in terms begins with a prefix
+-- that stands for the organization, so the index has a list of each word for each organization: the cost of a search
+-- depends only on the length of these lists. Words of headings have the weight A.
 CREATE TABLE document_chunks (
   id           bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   org_id       text COLLATE "C" NOT NULL,
@@ -619,13 +622,16 @@ CREATE TABLE document_chunks (
   terms        tsvector NOT NULL,
   CONSTRAINT document_chunks_number UNIQUE (document_id, n)
 );
--- Ranking reads the terms of thousands of chunks and nothing else of them: terms stay in the row, texts leave it.
+-- Ranking reads the terms of thousands of chunks, but not their texts. Terms are therefore stored in the row, and
+-- texts outside it.
 ALTER TABLE document_chunks ALTER terms SET STORAGE MAIN;
 ALTER TABLE document_chunks SET (toast_tuple_target = 4000);
--- Each search scans all pending entries, so the list is short. Entries that are merged together cost a third.
+-- Each search scans all pending entries, so the list is short. An entry that is merged with others costs a third of
+-- an entry that is inserted alone.
 CREATE INDEX document_chunks_terms ON document_chunks USING gin (terms) WITH (gin_pending_list_limit = 256);
 
--- The vectors of chunks. A vector has length 1. signs has a bit for each of its numbers, 1 if it is above 0.
+-- The vectors of chunks. A vector has length 1. signs has a bit for each number of the vector: 1 if the number is
+-- above 0.
 CREATE TABLE document_vectors (
   chunk_id     bigint PRIMARY KEY,
   org_id       text COLLATE "C" NOT NULL,
@@ -639,8 +645,9 @@ ALTER TABLE document_vectors ALTER signs SET STORAGE MAIN; -- a search reads the
 CREATE INDEX document_vectors_org ON document_vectors (org_id, model, document_id);
 CREATE INDEX document_vectors_document ON document_vectors (document_id);
 
--- The number of chunks in an organization's ready documents that have a term. The row of the term '' counts all chunks,
--- and in rest the documents some of whose terms are not counted. A transaction that changes any row locks that one first.
+-- The number of chunks in an organization's ready documents that have a term. In the row of the term '', chunks is
+-- the number of all chunks, and rest is the number of documents some of whose terms are not counted. A transaction
+-- that changes any row locks the row of the term '' first.
 CREATE TABLE knowledge_terms (
   org_id  text COLLATE "C" NOT NULL,
   term    text COLLATE "C" NOT NULL,
@@ -648,11 +655,13 @@ CREATE TABLE knowledge_terms (
   rest    int NOT NULL DEFAULT 0,
   PRIMARY KEY (org_id, term)
 ) WITH (fillfactor = 70);
--- Terms that may be misspelt. search_similar has the same bounds.
+-- The terms with which search_similar replaces misspelt words. That function has the same bounds
+-- for their length.
 CREATE INDEX knowledge_terms_alike ON knowledge_terms USING gin (org_id, term gin_trgm_ops) WITH (gin_pending_list_limit = 128)
   WHERE length(term) BETWEEN 3 AND 30;
 
--- The terms that each document added to knowledge_terms. rest: the document has more terms, which are rare.
+-- The terms that each document added to knowledge_terms. The column rest is true if the document has more terms,
+-- which are rare.
 CREATE TABLE indexed_documents (
   document_id  text COLLATE "C" PRIMARY KEY,
   org_id       text COLLATE "C" NOT NULL,
@@ -665,8 +674,8 @@ CREATE TABLE indexed_documents (
 -- ---------------------------------------------------------------------------------------------------------------------
 -- Hooks
 
--- A delivery checks the agent and the key: either may be gone by then. Sources know a hook by its id, so the row of a
--- deleted hook stays until its log is removed.
+-- The agent and the key are checked at each delivery, because either may have been deleted since. Sources know a hook
+-- by its id, so the row of a deleted hook stays until its log is removed.
 CREATE TABLE hooks (
   id                  text COLLATE "C" PRIMARY KEY,
   org_id              text COLLATE "C" NOT NULL REFERENCES organizations (id) ON DELETE CASCADE,
@@ -690,8 +699,8 @@ CREATE TABLE hooks (
 CREATE INDEX hooks_org ON hooks (org_id, id) WHERE deleted_at IS NULL;
 CREATE INDEX hooks_deleted ON hooks (deleted_at) WHERE deleted_at IS NOT NULL;
 
--- The addresses whose deliveries to a hook were verified: an IPv4 address or the /64 of an IPv6 one. The service keeps
--- the 100 newest of each hook.
+-- The addresses whose deliveries to a hook were verified: an IPv4 address or the /64 of an IPv6 address. The service
+-- keeps the 100 newest of each hook.
 CREATE TABLE hook_senders (
   hook_id      text COLLATE "C" NOT NULL REFERENCES hooks (id) ON DELETE CASCADE,
   client       text COLLATE "C" NOT NULL,
@@ -719,7 +728,7 @@ CREATE TABLE deliveries (
   error_message  text,
   received_at    timestamptz NOT NULL DEFAULT date_trunc('milliseconds', clock_timestamp()),
   duplicates     int NOT NULL DEFAULT 0, -- repetitions of the delivery
-  sweep_after    timestamptz NOT NULL DEFAULT clock_timestamp() + interval '30 days', -- kept at least so long, and as long as its run
+  sweep_after    timestamptz NOT NULL DEFAULT clock_timestamp() + interval '30 days', -- kept at least until then, and as long as its run
   PRIMARY KEY (hook_id, delivery_id)
 );
 CREATE INDEX deliveries_log ON deliveries (hook_id, ref);
@@ -773,8 +782,8 @@ CREATE INDEX notification_endpoints_told ON notification_endpoints (org_id) WHER
 CREATE INDEX notification_endpoints_open ON notification_endpoints (id) WHERE enabled AND deleted_at IS NULL;
 CREATE INDEX notification_endpoints_deleted ON notification_endpoints (deleted_at) WHERE deleted_at IS NOT NULL;
 
--- One event for one endpoint. data is the message. Where it has yet to be rendered, source holds the action of the
--- waiting run or the row of the document. Neither outlives the run.
+-- One event for one endpoint. data is the message. If the message has yet to be rendered, source holds the action of
+-- the waiting run or the row of the document. Neither outlives the run.
 CREATE TABLE notifications (
   id               text COLLATE "C" PRIMARY KEY,
   org_id           text COLLATE "C" NOT NULL,
@@ -806,8 +815,9 @@ CREATE INDEX notifications_sweep ON notifications (created_at);
 -- ---------------------------------------------------------------------------------------------------------------------
 -- Usage of removed runs
 
--- Sums over removed runs, by the hour of their acceptance and their target. took counts the finished runs by the bucket
--- of their duration: its subscripts are the results of took_bucket, from the lowest to the highest; null is none.
+-- Sums over removed runs, by the hour of their acceptance and their target. took counts the finished runs by the
+-- bucket of their duration: its subscripts are the results of took_bucket, from the lowest to the highest; a null
+-- element means 0.
 CREATE TABLE past_usage (
   org_id         text COLLATE "C" NOT NULL,
   hour           timestamptz NOT NULL,
@@ -826,7 +836,7 @@ CREATE TABLE past_usage (
 ) WITH (fillfactor = 70);
 CREATE INDEX past_usage_sweep ON past_usage (hour);
 
--- The same sums by day, and by key and automation as well; an empty id is none.
+-- The same sums by day, and by key and automation as well; an empty id means none.
 CREATE TABLE past_usage_by (
   org_id         text COLLATE "C" NOT NULL,
   day            date NOT NULL,
@@ -863,8 +873,8 @@ CREATE INDEX past_automations_sweep ON past_automations (created_at);
 -- ---------------------------------------------------------------------------------------------------------------------
 -- Budgets
 
--- A budget counts the runs of an organization, an agent, a key or an automation. most is in millionths of the currency,
--- tokens, runs or milliseconds. subjects holds the subject and the keys that it replaced.
+-- A budget counts the runs of an organization, an agent, a key or an automation. The limit is the column most, in
+-- millionths of the currency, tokens, runs or milliseconds. subjects holds the subject and the keys that it replaced.
 CREATE TABLE budgets (
   id          text COLLATE "C" PRIMARY KEY,
   org_id      text COLLATE "C" NOT NULL REFERENCES organizations (id) ON DELETE CASCADE,
@@ -930,9 +940,9 @@ CREATE UNLOGGED TABLE rate_buckets (
 -- Sealed values
 --
 -- sealed_values finds the sealed values of the database by the keys of SECRETS_KEY that they need. These functions
--- return the ids of the keys that seal a value, sorted and joined by commas, and '' if nothing is sealed. A value that
--- has not the form of a sealed one has the key "malformed". Indexes are built on the functions, so they qualify every
--- name that they use.
+-- return the ids of the keys that seal a value, sorted and joined by commas, and '' if nothing is sealed. A value
+-- without the form of a sealed value has the key "malformed". Indexes are built on the functions, so they qualify
+-- every name that they use.
 
 CREATE FUNCTION sealed_text_keys(sealed text[]) RETURNS text
   LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
@@ -941,7 +951,8 @@ CREATE FUNCTION sealed_text_keys(sealed text[]) RETURNS text
     FROM unnest($1) AS s (value) WHERE s.value <> '') k
 $$;
 
--- Each piece of a sealed chunk names its key, and all pieces have the same one. Only the beginning of the value is read.
+-- Each piece of a sealed chunk names its key, and all pieces have the same key. Only the beginning of the value is
+-- read.
 CREATE FUNCTION sealed_bytes_keys(sealed bytea) RETURNS text
   LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT CASE WHEN substring($1 FOR 1) = '\x01' THEN encode(substring($1 FROM 2 FOR 4), 'hex') ELSE 'malformed' END
@@ -975,7 +986,8 @@ CREATE INDEX blob_chunks_sealed ON blob_chunks ((sealed_bytes_keys(data) COLLATE
 -- ---------------------------------------------------------------------------------------------------------------------
 -- Row-level security: docs/security.md, "Tenancy"
 
--- The organizations that the transaction acts for. Null, which equals nothing, if it has named none.
+-- The organizations that the transaction acts for. The result is null, which equals nothing, if the
+-- transaction has named none.
 CREATE FUNCTION parley_organizations() RETURNS text[]
   LANGUAGE sql STABLE PARALLEL SAFE
   AS $$ SELECT string_to_array(nullif(current_setting('parley.organizations', true), ''), ',') $$;
@@ -1009,7 +1021,8 @@ BEGIN
     EXECUTE format('CREATE POLICY tenant ON %I TO parley_app USING (org_id COLLATE "default" = %s) WITH CHECK (org_id = %s)', name, named, named);
   END LOOP;
 
-  -- These are always read by an organization.
+  -- Statements always find the rows of these tables by organization, so the policy uses the usual
+  -- collation.
   FOREACH name IN ARRAY ARRAY['organizations', 'memberships', 'invitations', 'api_keys'] LOOP
     EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', name);
     EXECUTE format('CREATE POLICY system ON %I TO parley_system USING (true) WITH CHECK (true)', name);
@@ -1030,7 +1043,7 @@ CREATE POLICY owner ON api_keys TO parley_app
 -- ---------------------------------------------------------------------------------------------------------------------
 -- Rights
 
--- The service. It has no right to function_files and to goose's table.
+-- The rights of the service. It has no right to function_files or to goose's table.
 GRANT SELECT, INSERT, UPDATE, DELETE ON organizations, users, identities, memberships, invitations, login_sessions, login_links, api_keys,
   agents, sessions, runs, steps, run_events, run_attempts, heard, open_runs, effects, sources, run_sources, blobs, blob_chunks, files,
   documents, run_documents, document_chunks, document_vectors, knowledge_terms, indexed_documents,

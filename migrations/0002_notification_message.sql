@@ -1,3 +1,3 @@
 -- +goose Up
--- unnotify_runs_removed words its message differently.
+-- The message of the function unnotify_runs_removed differs from that of the previous release.
 SELECT 1;

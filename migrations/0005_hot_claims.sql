@@ -3,8 +3,8 @@
 -- No index of open_runs depends on status, so a claim changes no indexed column and adds no index entry. The new
 -- predicates follow from those of the old ones, so the statements of the previous release can use the new indexes.
 --
--- open_runs_one_per_session goes without a replacement. A run starts only if no open run of its session has a lower
--- number, numbers are unique and in commit order, and a finished run never opens again.
+-- open_runs_one_per_session is dropped without a replacement. A run starts only if no open run of its session has a
+-- lower number, numbers are unique and in commit order, and a finished run never opens again.
 
 -- An interrupted CREATE INDEX CONCURRENTLY leaves an invalid index.
 -- +goose StatementBegin
@@ -35,9 +35,10 @@ END $$;
 
 -- Counts the waiting and delayed runs of an organization, such as those of its hooks. It is created before
 -- open_runs_ready: of indexes that look equally cheap, as they do while the table is small, the planner uses the last
--- one created, and dispatch needs that one.
+-- one created, and dispatch needs open_runs_ready.
 CREATE INDEX CONCURRENTLY IF NOT EXISTS open_runs_undispatched ON open_runs (org_id, run_id) WHERE NOT dispatched;
--- A run waits if only a free slot is missing. The sweeper clears not_before in time.
+-- A run waits if it lacks only a free slot. When the time not_before comes, the sweeper sets the
+-- column to null.
 CREATE INDEX CONCURRENTLY IF NOT EXISTS open_runs_ready ON open_runs (org_id, lane, run_id) WHERE NOT dispatched AND not_before IS NULL;
 CREATE INDEX CONCURRENTLY IF NOT EXISTS open_runs_ready_sessions ON open_runs (org_id, lane, session_ref, seq)
   WHERE NOT dispatched AND not_before IS NULL;

@@ -1,6 +1,6 @@
 -- +goose Up
--- The execution of a call that made the last check before the effect was sent. Only this execution may report that it sent
--- nothing.
+-- Of the executions of a call, the one that made the last check before the effect was sent. Only this execution may
+-- report that it sent nothing.
 -- +goose StatementBegin
 DO $$
 BEGIN

@@ -1,7 +1,7 @@
 -- +goose NO TRANSACTION
 -- +goose Up
--- The words of finished runs, for the search of the list of runs. A worker adds them after the finish, so that a finish
--- costs one row without an index.
+-- The words of finished runs, for the search of the list of runs. A worker adds the words after the finish. The
+-- finish itself adds only a row to unindexed_runs, which has no index.
 
 -- +goose StatementBegin
 DO $$

@@ -1,7 +1,7 @@
 -- +goose NO TRANSACTION
 -- +goose Up
--- The agent for whose widget a visitor uploaded or attached a file; null for the files of all other callers. It bounds the
--- files of an organization's visitors, and an upload can be attached to messages to this agent only.
+-- The agent for whose widget a visitor uploaded or attached a file; null for the files of all other callers. It is
+-- used to limit the files of an organization's visitors. An upload can be attached only to messages to this agent.
 -- +goose StatementBegin
 DO $$
 BEGIN

@@ -134,8 +134,8 @@ func TestGuidesUseTheBaseURL(t *testing.T) {
 	}
 }
 
-// TestGuidesOfPages checks that the guides to which pages of the dashboard link exist, with the
-// sections in the links.
+// TestGuidesOfPages checks the links from pages of the dashboard to guides. The guides, and the
+// sections that the links name, must exist.
 func TestGuidesOfPages(t *testing.T) {
 	t.Parallel()
 	guide, err := guides.Read()

@@ -31,7 +31,7 @@ type Login struct {
 
 	Owner string // email address of the account that this process has created; empty: none, or the client may not see it
 	Links bool   // whether each start of the process prints a login link
-	Reset string // command that prints a link to set a new password, without the account
+	Reset string // command that prints a link to set a new password; the account must be appended to it
 }
 
 // Signup is the data for the page that creates an account. Problem is "" before the first attempt;
@@ -78,8 +78,8 @@ type Preview struct{ AgentID string }
 //go:embed pages/*.html
 var files embed.FS
 
-// pages are the templates of all pages. They are parsed at the start, so a faulty template ends the
-// process at once.
+// pages are the templates of all pages. They are parsed when the process starts, so a faulty
+// template ends the process at once.
 var pages = template.Must(template.New("").Funcs(functions).ParseFS(files, "pages/*.html"))
 
 // RenderLogin returns the login page as HTML. The page works without scripts.

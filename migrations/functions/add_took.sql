@@ -1,8 +1,7 @@
 -- Adds two histograms of durations. A histogram is an array of counts, indexed by bucket, as in
 -- past_usage.took.
 --
--- Returns counts with the sum. A missing element of an array counts as 0. Called by
--- runs_leave_numbers.
+-- Returns the sum. A missing element of an array counts as 0. Called by runs_leave_numbers.
 CREATE OR REPLACE FUNCTION add_took(counts int[], others int[]) RETURNS int[]
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 BEGIN

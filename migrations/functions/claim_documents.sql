@@ -1,6 +1,6 @@
--- Claims up to `most` documents for a lease and returns them. It skips documents of
--- which at least `deadly` workers have died, documents of an organization in `passed`, and documents
--- heavier than `heaviest`.
+-- Claims up to `most` documents for a lease and returns them. It skips documents in whose
+-- processing at least `deadly` workers have died, documents of an organization in `passed`, and
+-- documents heavier than `heaviest`.
 --
 -- Documents of the organization with the smallest debt come first: `owing` contains the
 -- organizations with a debt, and `debts` their debts. Among organizations with equal debts, the one
@@ -14,8 +14,8 @@
 -- server see lost_runs.
 --
 -- Called by knowledgedb.ClaimDocuments. Locks the chosen documents in the order of their ids, and
--- skips those that another transaction has locked. deaths counts claims of documents whose previous
--- worker died.
+-- skips those that another transaction has locked. The column deaths of a document counts its
+-- claims after the death of the previous worker.
 CREATE OR REPLACE FUNCTION claim_documents(most int, lease interval, deadly int, passed text[], owing text[],
     debts bigint[], heaviest bigint) RETURNS SETOF documents
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$

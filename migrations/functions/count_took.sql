@@ -1,7 +1,7 @@
 -- Returns a histogram of durations from their buckets. The histogram is an array of counts, indexed
 -- by bucket, as in past_usage.took.
 --
--- Elements of buckets that occur repeatedly are counted. Called by runs_leave_numbers.
+-- Each element is the number of times that its bucket occurs. Called by runs_leave_numbers.
 CREATE OR REPLACE FUNCTION count_took(buckets int[]) RETURNS int[]
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 DECLARE

@@ -28,8 +28,8 @@ type remembered[V any] struct {
 	until time.Time
 }
 
-// add stores a value of an organization under a key, in addition to the key's earlier values.
-// Expired values are removed at most once in rememberFor, unless the memory is full.
+// add stores a value of an organization under a key, in addition to the key's earlier values. It
+// also removes expired values: when the memory is full, and otherwise at most once per rememberFor.
 func (m *memory[V]) add(org, key string, value V) {
 	now := time.Now()
 	if m.values == nil {
@@ -41,7 +41,7 @@ func (m *memory[V]) add(org, key string, value V) {
 	}
 
 	// If the memory is full of values that have not expired, it drops the values of the
-	// organization that has the most.
+	// organization that has the most values.
 	if m.size >= maxRemembered {
 		most, _ := largest(m.sizes)
 		m.removeAll(func(v remembered[V]) bool { return v.org == most })
@@ -114,15 +114,15 @@ func (m *memory[V]) filter(key string, drop func(remembered[V]) bool) {
 	m.values[key] = kept
 }
 
-// waiter is the run of a message that waits for earlier runs of its session. It is remembered,
-// because the earlier run may lose its reader later.
+// waiter records that the message of a run waits for earlier runs of its session. The record is
+// kept, because such an earlier run may lose its reader later.
 type waiter struct {
 	runID    string
 	previous string // the run that the message waits for; empty: all earlier runs
 }
 
 // on reports whether the message waits for the run with this id. A message never waits for a run
-// that was created after its own.
+// that was created after its own run.
 func (n waiter) on(runID string) bool {
 	if n.previous != "" {
 		return n.previous == runID
@@ -130,8 +130,8 @@ func (n waiter) on(runID string) bool {
 	return n.runID > runID // run ids are ordered by time
 }
 
-// attempt is the run of an earlier attempt whose client has left. A retry of the request finds the
-// run with this data.
+// attempt is the run of an earlier attempt whose client has left. A retry of the request uses this
+// data to find the run.
 type attempt struct {
 	// Organization of the run.
 	OrganizationID string `json:"org"`

@@ -81,8 +81,8 @@ func (s slowRuns) Cancel(ctx context.Context, org, runID string) error {
 	return s.ingress.Cancel(ctx, org, runID)
 }
 
-// The cancellation of one organization's run does not wait for all cancellations of another
-// organization.
+// The cancellation of one organization's run need not wait until all runs of another organization
+// are cancelled.
 func TestCancellationsTakeTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

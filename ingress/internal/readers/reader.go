@@ -76,7 +76,7 @@ type Reader struct {
 	ended  bool     // whether the run has finished
 	// Whether the run was cancelled.
 	cancelled bool
-	before    string // text that was shown when the run was cancelled, without the events that the last call of Next returned
+	before    string // text shown before the cancellation, without the last events, which a client that has left may have missed
 	resumed   bool   // whether the run belongs to an earlier request
 }
 
@@ -153,7 +153,7 @@ func (r *Reader) delta(data []byte) {
 }
 
 // sent adds the text of the last returned events to the shown text. The events of the previous call
-// were sent, since the caller asks for the next events.
+// were sent, because the caller now asks for the next events.
 func (r *Reader) sent() {
 	for _, text := range r.unsent {
 		r.shown.Delta(text)
@@ -162,8 +162,8 @@ func (r *Reader) sent() {
 }
 
 // End ends the reading. ctx is the context of the request, which net/http cancels when the client
-// leaves. If the client has left and the run has not finished, the run is watched. End must be
-// called once, after the source of the events was closed.
+// leaves. If the client has left and the run has not finished, the run is watched, unless
+// Rules.Keep is set. End must be called once, after the source of the events was closed.
 func (r *Reader) End(ctx context.Context) {
 	if r.rules.Call != "" {
 		r.watch.removeCall(r)

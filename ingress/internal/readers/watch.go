@@ -20,7 +20,7 @@ const (
 	cancelTime = 10 * time.Second
 
 	// These limits apply to the watched runs of all organizations together. If a limit is reached,
-	// the run of an organization with less than an equal share replaces a run of the organization
+	// a new run of an organization with less than an equal share replaces a run of the organization
 	// with the largest share. The replaced run continues without a reader.
 	maxLeft      = 10_000
 	maxLeftBytes = 64 << 20  // maximum size of all shown texts together, in bytes
@@ -73,8 +73,8 @@ type leftRun struct {
 	grace     time.Duration
 	since     time.Time // when the run was last read
 	asked     time.Time // when the ingresses were last asked who reads the run
-	confirmed time.Time // when this ingress received its last question from the bus; zero: no question since the run was last read
-	// When the watch ends although the run has a reader elsewhere.
+	confirmed time.Time // when the last question of this ingress came back from the bus; zero: no question since the run was last read
+	// Time at which the watch ends even if the run has a reader at another ingress.
 	until time.Time
 }
 
@@ -131,8 +131,8 @@ func (w *Watch) watching() bool {
 	return len(w.left) > 0
 }
 
-// check returns the runs to cancel, which are no longer watched, and the runs to ask about. A run
-// that is read at this ingress begins its grace period again.
+// check returns the runs to cancel, which are no longer watched, and the runs about which the other
+// ingresses must be asked. A run that is read at this ingress begins its grace period again.
 func (w *Watch) check(now time.Time) (due []*leftRun, ask []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -172,8 +172,8 @@ func (w *Watch) add(run *leftRun) {
 }
 
 // above returns the run that the given run may replace when a limit is reached. It is the newest
-// run of the organization that uses the largest part of the limit. above returns nil if the given
-// run's organization would then use at least as much.
+// run of the organization that uses the largest part of the limit. above returns nil if the
+// organization of the given run, with that run, would use at least as much as any other.
 func (w *Watch) above(run *leftRun) (newest *leftRun) {
 	sizes, more := w.sizes, run.bytes()
 	if len(w.left) >= maxLeft {
@@ -306,8 +306,8 @@ func (w *Watch) save(ctx context.Context, run Run, text string) {
 }
 
 // Next reports that the run of a session's next message waits for earlier runs of the session: for
-// the run named previous or, if previous is empty, for all of them. If such an earlier run has no
-// reader, it is cancelled immediately. Next informs the other ingresses.
+// the run with the id previous or, if previous is empty, for all of them. If such an earlier run
+// has no reader, it is cancelled immediately. Next informs the other ingresses.
 func (w *Watch) Next(org, session, runID, previous string) {
 	w.sessionNext(org, session, waiter{runID, previous})
 	w.send(message{Session: []byte(session), Run: runID, Previous: previous, Org: org})
@@ -418,7 +418,8 @@ type message struct {
 	Shown   string `json:"shown,omitempty"`   // text that the later reader has shown
 }
 
-// send publishes a message. If the message is lost, the runs that it is about continue.
+// send publishes a message. If the message is lost, the runs that the message names are not
+// cancelled.
 func (w *Watch) send(m message) {
 	m.From = w.name
 	body, err := json.Marshal(m)

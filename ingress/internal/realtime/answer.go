@@ -56,8 +56,8 @@ func (c *Conversation) Refused(now time.Time, name string, refusal *apierr.Error
 	return e
 }
 
-// open sends the start of an answer's message, unless it was sent before. The item is also added to
-// the conversation, at its end.
+// open sends the start of an answer's message, and adds the message's item at the end of the
+// conversation. It does nothing if the start was sent before.
 func (c *Conversation) open(e *effects, a *answer) {
 	if a.opened {
 		return
@@ -90,8 +90,8 @@ func (c *Conversation) Run(now time.Time, name string, event domain.Event) Effec
 }
 
 // takeRunEvent applies an event of the run to the run's answer. It ignores types without a
-// counterpart in the protocol. It returns an error if the data of the event is malformed. now is
-// the time of the event. takeRunEvent may end the response.
+// counterpart in the protocol. It returns an error if the data of the event is malformed. The
+// argument now is the time of the event. takeRunEvent may end the response.
 func takeRunEvent(c *Conversation, e *effects, now time.Time, a *answer, event domain.Event) error {
 	switch event.Type {
 	case domain.EventRunRestarted:
@@ -208,8 +208,8 @@ func (a *answer) say(commands []contract.VoiceCommand, start int, skip int64) []
 }
 
 // complete ends the text of an answer. A spoken answer ends later, when the worker has spoken its
-// text. fresh is the end of the text that was not reported by an event. A text answer ends at once.
-// If synthesis has failed before, the response fails now.
+// text. The argument fresh is the last part of the text, which no event has reported. A text answer
+// ends at once. If synthesis has failed before, the response fails now.
 func (c *Conversation) complete(e *effects, now time.Time, a *answer, fresh string) {
 	a.last = true
 	if fresh != "" || a.final != nil { // an answer without text has a message, too
@@ -231,9 +231,9 @@ func (c *Conversation) complete(e *effects, now time.Time, a *answer, fresh stri
 	}
 }
 
-// said ends a response after its text was sent. The text has also been spoken, unless speech
-// synthesis failed. If the run waits for a person, the response gets the status incomplete, and the
-// client gets an error that names the run.
+// said ends a response whose text was sent and, unless it is a text answer, also spoken. If the run
+// waits for a person, the response gets the status incomplete, and the client gets an error that
+// names the run.
 func (c *Conversation) said(e *effects, now time.Time, a *answer) {
 	if !a.text {
 		c.transcript(e, a, len(a.spoken.text))
@@ -247,9 +247,9 @@ func (c *Conversation) said(e *effects, now time.Time, a *answer) {
 	c.finish(e, now, status{name: statusCompleted})
 }
 
-// transcript sends the part of an answer's transcript that was not sent before. end is the byte
-// offset at which the part ends. The method transcript sends nothing if all text up to end was
-// sent.
+// transcript sends the part of an answer's transcript that was not sent before. The argument end is
+// the byte offset at which the part ends. The method transcript sends nothing if all text up to end
+// was sent.
 func (c *Conversation) transcript(e *effects, a *answer, end int) {
 	if fresh := a.spoken.emit(end); fresh != "" {
 		c.emit(e, "response.output_audio_transcript.delta", deltaEvent{a.partRef(), fresh})

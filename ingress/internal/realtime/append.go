@@ -37,8 +37,8 @@ func slowAppend(c *Conversation, e *effects, r *request) Effects {
 	if !r.object.has("audio") {
 		r.object.wrong("audio", codeMissing, "is required")
 	}
-	// The JSON is never shorter than the decoded string, so its length is a limit that is never
-	// exceeded.
+	// The JSON is never shorter than the decoded string. With the length of the JSON as the limit,
+	// the string is therefore never too long.
 	r.object.text("audio", &encoded, len(r.object.members["audio"]))
 	if c.faulty(e, r) {
 		return *e
@@ -55,7 +55,7 @@ func idBytes(eventID *string) []byte {
 }
 
 // named converts an id back from the form that idBytes returns. It copies the bytes, because the
-// message is not valid after the call.
+// message may be overwritten after the call.
 func named(eventID []byte) *string {
 	if eventID == nil {
 		return nil
@@ -104,8 +104,8 @@ func (m *quickMembers) take(name, value []byte) bool {
 	return true
 }
 
-// member parses the name of a member and its string value. rest is the remaining text. ok is false
-// if the text has another form. The value must be a string.
+// member parses the name of a member and its value, which must be a string. rest is the remaining
+// text. ok is false if raw does not begin with such a member.
 func member(raw []byte) (name, value, rest []byte, ok bool) {
 	if name, rest, ok = plain(raw); !ok {
 		return nil, nil, nil, false

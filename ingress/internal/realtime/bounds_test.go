@@ -71,7 +71,7 @@ func TestUnheardCountsAudioTheWorkerHasNotProcessed(t *testing.T) {
 	want(200)
 	r.do("alive 700 400") // an outdated report has no effect
 	want(200)
-	r.do("alive 5000 600") // the client has not sent audio up to this position
+	r.do("alive 5000 600") // the position is beyond the audio that the client has sent
 	want(0)
 	r.take(r.c.Client(r.now, appended(300)))
 	want(300)

@@ -13,9 +13,9 @@ const (
 	maxBroken  = 20  // maximum number of consecutive messages that are not valid events
 )
 
-// handlers maps the types of client events to their handlers. Events with audio are missing,
-// because Client handles them separately. A handler first reads and checks the event. An event with
-// an error changes nothing.
+// handlers maps the types of client events to their handlers. The append events, which contain
+// audio, are missing, because Client handles them separately. A handler first reads and checks the
+// event. An event with an error changes nothing.
 var handlers = map[string]func(*Conversation, *effects, time.Time, *request){
 	"session.update":             updateSession,
 	"input_audio_buffer.commit":  commitBuffer,
@@ -115,7 +115,7 @@ func updateSession(c *Conversation, e *effects, _ time.Time, r *request) {
 	c.session = after
 	c.configure(e)
 	c.emit(e, "session.updated", sessionEvent{c.shown()})
-	// With the new settings, held audio may be sent to the worker, or a response may begin.
+	// The new settings may allow held audio to be sent to the worker, or a response to begin.
 	c.release(e)
 	c.next(e, c.active)
 }

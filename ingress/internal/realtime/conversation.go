@@ -76,8 +76,9 @@ func (c *Conversation) configure(e *effects) {
 // reads no further audio while the number is large.
 func (c *Conversation) Unheard() int64 { return c.input.end - c.input.heard }
 
-// Idle returns the time of the last activity. Incoming audio is not activity. busy reports whether
-// speech, a transcription or an answer is in progress. While busy, since is now.
+// Idle returns the time of the last activity. Incoming audio is not activity. The result busy is
+// true while speech, a transcription or an answer is in progress. The result since is then the
+// current time.
 func (c *Conversation) Idle(now time.Time) (since time.Time, busy bool) {
 	busy = c.now != nil || c.asked != nil || c.input.speech != nil || c.transcribing() || c.before.playing(now)
 	// The time without activity begins when the last activity ends.

@@ -16,6 +16,6 @@
 // Samples are numbered within the voice session. They include the client's stream and the audio of
 // inserted items.
 //
-// If a worker is lost, [Conversation.Resume] describes how to open a session with another worker.
-// The conversation contains all of a worker's state.
+// If a worker is lost, [Conversation.Resume] returns the settings, audio and commands for a session
+// with another worker. A worker has no state that the conversation lacks.
 package realtime

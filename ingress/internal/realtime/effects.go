@@ -83,8 +83,8 @@ type Close struct {
 	Reason string
 }
 
-// Resumption contains the settings of a new voice session, and the audio and then the commands to
-// send first.
+// Resumption contains the settings of a new voice session and the data to send first: the audio,
+// and then the commands.
 type Resumption struct {
 	Open contract.VoiceOpen // settings of the voice session; Line is not set
 	// Kept samples that the new worker must process.

@@ -45,8 +45,8 @@ type errorEvent struct {
 	Error errorShown `json:"error"`
 }
 
-// request is an event from the client that is being handled. read creates it, and the handler adds
-// the faults.
+// request is an event from the client that is being handled. The function read creates the request,
+// and the handler adds the faults.
 type request struct {
 	id *string // id that the client gave the event; nil: none
 	// Type of the event.
@@ -83,13 +83,14 @@ func (t eventMaker) faulty(e *effects, r *request) bool {
 }
 
 // Error returns an error event for an error that was not caused by an event from the client, such
-// as a failure of the worker. The caller sends it itself, because it belongs to no effects.
+// as a failure of the worker. The caller must send the event, because the event is not part of any
+// Effects.
 func (t eventMaker) Error(code, message string) Event {
 	return Event{Body: t.event("error", errorEvent{errorShown{Type: openaiapi.TypeServer, Code: code, Message: message}})}
 }
 
-// statusFor returns the HTTP status that corresponds to a rejection. It determines the type of the
-// error event. Unknown codes are errors of the client.
+// statusFor returns the HTTP status that corresponds to a rejection. The status determines the type
+// of the error event. Unknown codes are errors of the client.
 func statusFor(code apierr.Code) int {
 	switch code {
 	case apierr.RateLimited, apierr.BudgetExceeded:

@@ -17,8 +17,8 @@ type eventHead struct {
 	ID   string `json:"event_id"`
 }
 
-// The types below are the contents of events without type and id. Each is named after its event,
-// and its fields have the names and units of the protocol.
+// The types below are the contents of events, except their types and ids. Each is named after its
+// event, and its fields have the names and units of the protocol.
 
 // sessionEvent contains all settings of the session.
 type sessionEvent struct {
@@ -137,14 +137,14 @@ type transcriptDoneEvent struct {
 // prefix.
 type eventMaker struct{ newID func(prefix string) string }
 
-// emit appends an event to e. says is the content of the event.
+// emit appends an event to e. The argument says is the content of the event.
 func (t eventMaker) emit(e *effects, kind string, says any) {
 	e.Events = append(e.Events, Event{Body: t.event(kind, says)})
 }
 
-// event returns the JSON of an event. The JSON form of says must be an object, whose members follow
-// the event's type and id. The method event panics if says cannot be encoded, which is an error in
-// this package.
+// event returns the JSON of an event. The JSON form of the argument says must be an object, whose
+// members follow the event's type and id. The method event panics if says cannot be encoded, which
+// is an error in this package.
 func (t eventMaker) event(kind string, says any) []byte {
 	head, err := json.Marshal(eventHead{kind, t.newID("event")})
 	if err != nil {
@@ -163,7 +163,7 @@ func (t eventMaker) event(kind string, says any) []byte {
 }
 
 // audioEvent encodes the most frequent event without a general encoder. The ids in the event need
-// no escapes. samples are 16-bit PCM. A spoken answer has many of these events.
+// no escapes. The argument samples contains 16-bit PCM. A spoken answer has many of these events.
 func (t eventMaker) audioEvent(a *answer, samples []byte) Event {
 	const fixed = len(`{"type":"response.output_audio.delta","event_id":"","response_id":"","item_id":"","output_index":0,"content_index":0,"delta":""}`)
 	eventID := t.newID("event")

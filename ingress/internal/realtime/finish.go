@@ -40,9 +40,9 @@ func runRestarted(c *Conversation, e *effects, now time.Time, a *answer) {
 	}, true)
 }
 
-// abandon ends a response with the status failed. heard says whether the part that was played is
-// stored; otherwise the stored answer is complete. The run is cancelled, unless it has finished or
-// waits for a person.
+// abandon ends a response with the status failed. If the argument heard is true, the played part of
+// the answer is stored. Otherwise the answer counts as complete. The run is cancelled, unless it
+// has finished or waits for a person.
 func (c *Conversation) abandon(e *effects, now time.Time, why openaiapi.Error, heard bool) {
 	a := c.now
 	c.stop(e, a)

@@ -49,8 +49,8 @@ type input struct {
 	waits  []span // utterances whose transcript is pending, oldest first
 }
 
-// block contains consecutive samples. at is the number of the first. Stored samples are never
-// modified. pcm consists of 16-bit samples in little-endian order.
+// block contains consecutive samples. The field at is the number of the first sample. Stored
+// samples are never modified. pcm consists of 16-bit samples in little-endian order.
 type block struct {
 	at  int64
 	pcm []byte
@@ -67,13 +67,13 @@ type speech struct {
 	from int64
 }
 
-// span is the range of samples that belongs to an item. to is the number of the sample after the
-// last one. A span waits for its transcript.
+// span is the range of samples that belongs to an item. The field to is the number of the sample
+// after the last one. A span waits for its transcript.
 type span struct {
 	item     string
 	line     string // id of the item as the worker knows it
 	from, to int64
-	auto     bool // whether speech detection found the utterance, so that a response follows
+	auto     bool // whether speech detection found this utterance and the session requests a response to it
 	deleted  bool // whether the item was deleted; the span remains until the worker has transcribed it
 }
 
@@ -165,8 +165,8 @@ func (in *input) wrote(bytes int) []byte {
 	return last.pcm[from : from+bytes : from+bytes]
 }
 
-// frames returns the kept samples between from and to, divided into frames for the worker. Samples
-// that are no longer kept are omitted. The frames share the memory of the input.
+// frames returns the kept samples between the numbers from and to, divided into frames for the
+// worker. Samples that are no longer kept are omitted. The frames share the memory of the input.
 func (in *input) frames(from, to int64) []contract.VoiceAudio {
 	var out []contract.VoiceAudio
 	for _, b := range in.blocks {
@@ -179,8 +179,8 @@ func (in *input) frames(from, to int64) []contract.VoiceAudio {
 	return out
 }
 
-// appendFrames appends samples to frames, divided into frames of limited length. at is the number
-// of the first sample. The frames share the memory of samples.
+// appendFrames appends samples to frames, divided into frames of limited length. The argument at is
+// the number of the first sample. The frames share the memory of samples.
 func appendFrames(out []contract.VoiceAudio, at int64, samples []byte) []contract.VoiceAudio {
 	for len(samples) > 0 {
 		n := min(len(samples), contract.MaxVoiceFrame*sampleBytes)
@@ -194,7 +194,7 @@ func appendFrames(out []contract.VoiceAudio, at int64, samples []byte) []contrac
 // rest returns the number of uncommitted samples, which must be sent again after an inserted item.
 func (in *input) rest(listening bool) int64 { return in.end - in.buffered(listening) }
 
-// insert adds the audio of items that the client has created to the input. After the items, it
+// insert adds to the input the audio of items that the client has created. After the items, it
 // repeats the uncommitted samples, so that the items can be committed without the user's current
 // speech. insert returns the position of each item's audio, and the frames to send to the worker.
 // The caller has checked that there is memory for the samples.
@@ -239,7 +239,7 @@ func (in *input) remove(is func(span) bool) (span, bool) {
 }
 
 // disown records that the item of an utterance was deleted. The utterance stays pending until the
-// worker has transcribed it. A transcript that the worker was asked for cannot be recalled.
+// worker has transcribed it. A request for a transcript cannot be withdrawn.
 func (in *input) disown(item string) {
 	for i := range in.waits {
 		if in.waits[i].item == item {

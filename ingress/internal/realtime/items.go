@@ -115,7 +115,7 @@ func (i *item) said() string {
 }
 
 // items contains the items of a conversation, the oldest first. Their number and total size are
-// limited; see place. A search is linear, because there are few items.
+// limited; see insert. A search is linear, because there are few items.
 type items []*item
 
 // find returns the index of the item with an id, and the item. If there is none, it returns -1 and
@@ -129,9 +129,10 @@ func (l *items) find(id string) (int, *item) {
 	return -1, nil
 }
 
-// insert inserts an item and returns the id of the item before it. If the items then exceed a limit,
-// insert drops the oldest ones, except the item of the answer in progress (the parameter now). The
-// client gets no event for dropped items, and the stored session does not change.
+// insert inserts an item and returns the id of the item before it. If the items then exceed a
+// limit, insert drops the oldest ones. It keeps the new item, items whose transcript is pending,
+// and the item of the answer in progress (the parameter now). The client gets no event for dropped
+// items, and the stored session does not change.
 func (l *items) insert(at int, it *item, now *answer) (previous *string) {
 	*l = slices.Insert(*l, at, it)
 	if at > 0 {
@@ -182,8 +183,8 @@ func (l *items) last() *string {
 	return &(*l)[len(*l)-1].id
 }
 
-// added inserts an item and sends it to the client. done reports whether the item is complete; the
-// end of an answer's item is sent later. at is the index of the item.
+// added inserts an item and sends it to the client. The argument done is true if the item is
+// complete; the end of an answer's item is sent later. The argument at is the index of the item.
 func (c *Conversation) added(e *effects, at int, it *item, done bool) {
 	previous := c.items.insert(at, it, c.now)
 	c.emit(e, "conversation.item.added", itemEvent{previous, it.shown()})

@@ -281,7 +281,7 @@ func TestSamplesAreResentUnchanged(t *testing.T) {
 }
 
 // An answer is interrupted at a random moment, with or without lost workers. The text recorded as
-// played is then a prefix of the answer, and not longer than the audio that was sent.
+// played is then a prefix of the answer, and needs no more audio than was sent.
 func TestHeardTextMatchesTheSentAudio(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {

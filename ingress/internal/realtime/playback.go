@@ -97,7 +97,8 @@ func (a *answer) heard(now time.Time) *domain.Playback {
 }
 
 // truncateItem truncates an answer's item to the part that, according to the client, was played.
-// Clients that know their playback position correct the estimate with this event.
+// Clients that know their playback position correct the estimate with the event
+// conversation.item.truncate.
 func truncateItem(c *Conversation, e *effects, now time.Time, r *request) {
 	var itemID string
 	part, ms := 0, 0
@@ -135,8 +136,8 @@ func truncateItem(c *Conversation, e *effects, now time.Time, r *request) {
 }
 
 // correct records how many milliseconds of an answer were played. It cancels the answer if the
-// answer is in progress. The caller then stores the played part, unless the answer was played
-// completely.
+// answer is in progress. The played part is stored, unless the session already contains the
+// complete answer and all of it was played.
 func (c *Conversation) correct(e *effects, now time.Time, a *answer, ms int64) {
 	samples := ms * perMS
 

@@ -122,15 +122,17 @@ func utteranceTranscribed(c *Conversation, e *effects, now time.Time, r contract
 	c.next(e, now)
 }
 
-// clean returns a transcript in the form in which it can be stored as a message. Invalid UTF-8 and
-// U+0000 are removed, and the text is truncated to maxMessage characters.
+// clean returns a transcript in the form in which it can be stored as a message. It replaces
+// invalid UTF-8 with U+FFFD, and removes U+0000 and white space at the ends. It truncates the text
+// to maxMessage characters.
 func clean(text string) string {
 	text = strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", ""))
 	return truncate.Runes(text, maxMessage)
 }
 
-// removeUtterance removes a pending utterance. It returns the utterance and its item, which is nil
-// if the utterance was not pending. The samples of the utterance are no longer kept afterwards.
+// removeUtterance removes a pending utterance. It returns the utterance and its item. The item is
+// nil if the utterance was not pending or the item was deleted. The samples of the utterance are no
+// longer kept afterwards.
 func removeUtterance(c *Conversation, line string) (span, *item) {
 	utterance, waited := c.input.remove(func(w span) bool { return w.line == line })
 	if !waited {
@@ -198,8 +200,8 @@ func segmentSpoken(c *Conversation, e *effects, r contract.VoiceReport) {
 }
 
 // taskFailed handles a failed transcription, a failed synthesis, or a setting that the worker
-// rejects. The item or the answer of the report names the task. Without both, the worker has
-// rejected a setting.
+// rejects. The item or the answer of the report names the task. If the report names neither, the
+// worker has rejected a setting.
 func taskFailed(c *Conversation, e *effects, now time.Time, r contract.VoiceReport) {
 	why := contract.VoiceFailure{Code: codeUnavailable, Message: "the voice worker failed"}
 	if r.Failure != nil {

@@ -99,7 +99,7 @@ func (c *Conversation) shownResponse(a *answer, s status) *shownResponse {
 	if !a.text {
 		out.Audio = &shownAudio{Output: shownOutput{Format: pcm, Voice: a.voiceIn(&c.session)}}
 	}
-	// A response in progress has no output, details and usage yet.
+	// A response in progress has no output, details or usage yet.
 	if s.name == statusInProgress {
 		return out
 	}

@@ -85,7 +85,7 @@ func cancelResponse(c *Conversation, e *effects, now time.Time, r *request) {
 }
 
 // withdraw cancels a response that was requested and still waits for a transcript. No run exists
-// yet. The client still gets both events of the response, because it waits for them.
+// yet. The client still gets response.created and response.done, because it waits for these events.
 func withdraw(c *Conversation, e *effects) {
 	a := &answer{response: c.newID("resp"), text: c.asked.text, voice: c.asked.voice, metadata: c.asked.metadata}
 	c.asked = nil

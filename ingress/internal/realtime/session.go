@@ -48,7 +48,7 @@ type detection struct {
 	// Either serverVAD or semanticVAD.
 	kind      string
 	threshold float64 // sensitivity for server_vad, from 0 to 1
-	// Audio before the detected speech that belongs to it.
+	// Milliseconds of audio before the detected speech that are treated as part of the speech.
 	prefixMS int
 	// Duration of silence that ends a turn; used only for server_vad.
 	silenceMS int
@@ -85,8 +85,8 @@ func (s *session) config() contract.VoiceConfig {
 }
 
 // update applies the client's settings to the session. Missing settings keep their values. Faults
-// are added to o. After a fault the session may be partly changed. model is the model of the
-// connection, which cannot change.
+// are added to o. After a fault the session may be partly changed. The argument model is the model
+// of the connection, which cannot change.
 func (s *session) update(model string, o object) {
 	kind, named := "realtime", model
 	if o.text("type", &kind, maxName) && kind != "realtime" {
@@ -114,8 +114,8 @@ func (s *session) update(model string, o object) {
 	}
 }
 
-// updateInput applies the settings for the input. The value null removes the hints for
-// transcription or turns speech detection off. Missing settings keep their values.
+// updateInput applies the settings for the input. If transcription is null, its hints are removed.
+// If turn_detection is null, speech detection is turned off. Missing settings keep their values.
 func (s *session) updateInput(input object) {
 	checkFormat(input)
 	if input.null("transcription") {
@@ -183,8 +183,8 @@ func (s *session) updateDetection(o object) {
 }
 
 // modality reads output_modalities. The list must contain exactly one modality. Speech always
-// includes its transcript. text is the current setting, which is returned if the list is missing or
-// invalid.
+// includes its transcript. The argument text is the current setting, which is returned if the list
+// is missing or invalid.
 func modality(o object, text bool) bool {
 	entries, given := o.list("output_modalities")
 	if !given {
@@ -209,7 +209,7 @@ func modality(o object, text bool) bool {
 
 // refuseTools rejects settings that would change the agent, because the agent has its own tools,
 // prompt and limits. Neutral values, such as auto and inf, are accepted, because clients send them
-// without a choice of the user.
+// even if the user has chosen nothing.
 func refuseTools(o object) {
 	o.refuse("tools", "the caller's tools are not supported, because agents call only their own tools")
 	o.refuse("prompt", "is not supported: the agent has its own prompt; use instructions")
@@ -250,8 +250,8 @@ func checkFormat(o object) {
 	}
 }
 
-// voice reads the setting of a voice, which is the voice's id or an object that contains it.
-// Whether the voice exists is known only to the worker, which reports an unknown voice later.
+// voice reads the setting of a voice, which is the voice's id or an object that contains it. The
+// voice may not exist: only the worker knows the voices, and it reports an unknown voice later.
 func voice(o object, it *string) {
 	if kind(o.members["voice"]) == '{' {
 		if named, ok := o.object("voice"); ok {

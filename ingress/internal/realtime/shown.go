@@ -130,7 +130,7 @@ func (s *session) take(model string, raw json.RawMessage) error {
 }
 
 // New returns the conversation of a new connection. It returns an error if set.Session is invalid.
-// The error has the fields that are invalid. now is the first time of activity.
+// The error names the invalid fields. The argument now is the time of the first activity.
 func New(set Settings, now time.Time) (*Conversation, error) {
 	c := &Conversation{eventMaker: eventMaker{set.NewID}, set: set, session: newSession(set), id: set.NewID("conv"), active: now}
 	if err := c.session.take(set.Model, set.Session); err != nil {

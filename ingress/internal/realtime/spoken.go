@@ -81,7 +81,7 @@ func (s *spoken) done() (end int, samples int64) {
 }
 
 // segment returns the segment of the text from start to end. If the last segment is incomplete, it
-// returns that. Otherwise it adds a segment. The open segment gets the new end.
+// returns that segment. Otherwise it adds a segment. The open segment gets the new end.
 func (s *spoken) segment(start, end int) *segment {
 	// If the new segment begins after the last segment, the last segment is complete.
 	if n := len(s.segments); n > 0 && start >= s.segments[n-1].end && start > 0 {
@@ -110,8 +110,8 @@ func (s *spoken) bound(end int) int {
 	return end
 }
 
-// emit returns the part of the transcript before the offset end that was not sent before. end must
-// be at a character boundary, which bound ensures for segments.
+// emit returns the unsent part of the transcript up to the offset end. The offset must be at a
+// character boundary; for segments, bound ensures this.
 func (s *spoken) emit(end int) string {
 	if end <= s.reported {
 		return ""
@@ -144,7 +144,7 @@ func (s *spoken) heard(samples int64) domain.Playback {
 
 // length returns the number of samples of a segment. For an incomplete segment, it estimates the
 // number from the complete segments. start is the offset at which the segment begins. The estimate
-// uses the speed of the complete segments, or perCharacter if there is none.
+// uses the speed of the complete segments, or perCharacter if no segment is complete.
 func (s *spoken) length(start int, g segment) int64 {
 	if g.whole {
 		return g.samples
@@ -167,7 +167,8 @@ func (s *spoken) length(start int, g segment) int64 {
 }
 
 // words returns the words at the beginning of a text that were spoken. The fraction said/of is the
-// part of the text's audio that was played. of must not be 0. The result ends with a whole word.
+// part of the text's audio that was played. The argument of must not be 0. The result ends with a
+// whole word.
 func words(text string, said, of int64) string {
 	// The function assumes that each word takes the same time.
 	count := int64(len(strings.Fields(text)))

@@ -29,9 +29,9 @@ type ask struct {
 func (c *Conversation) transcribing() bool { return c.input.wanted() || len(c.heldAudio) > 0 }
 
 // next begins the response that is due, if there is one. A response begins only after the response
-// in progress has ended and all transcripts have arrived. A response to a detected turn also waits
-// until speech in progress has ended. Callers may call it after every change, because it does
-// nothing if no response is due.
+// in progress has ended and all transcripts have arrived. If speech interrupts responses, a
+// response to a detected turn also waits until speech in progress has ended. Callers may call it
+// after every change, because it does nothing if no response is due.
 func (c *Conversation) next(e *effects, now time.Time) {
 	if c.now != nil || c.transcribing() {
 		return
@@ -48,9 +48,9 @@ func (c *Conversation) next(e *effects, now time.Time) {
 }
 
 // begin submits a turn to the caller, which starts its run. If there is no turn to submit, begin
-// rejects the client's request for a response. reported says whether the client has requested the
-// response, so that it must learn of a rejection. The response has no id yet: it gets one in Begun
-// or Refused.
+// rejects the client's request for a response. The argument reported is true if the client has
+// requested the response and must therefore learn of a rejection. The response has no id yet: it
+// gets one in Begun or Refused.
 func (c *Conversation) begin(e *effects, now time.Time, asked *ask, reported bool) {
 	c.due = false
 

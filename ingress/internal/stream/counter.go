@@ -9,7 +9,7 @@ type Counter struct {
 	taken map[string]int
 }
 
-// Limit is a name and the maximum number of streams that may be open under it.
+// Limit is a name and the maximum number of streams that may be open under this name.
 type Limit struct {
 	// Name that is unique among all kinds of limits, such as "organization:org_1".
 	Name string

@@ -21,8 +21,7 @@ func AppendFrame(b []byte, runID string, e domain.Event) []byte {
 		b = append(b, ',')
 	}
 
-	// e.Data is a JSON object, whose opening brace was already written, followed by the member
-	// runId.
+	// e.Data is a JSON object. Its opening brace was already written, followed by the member runId.
 	b = append(b, e.Data[1:]...)
 	return append(b, "\n\n"...)
 }

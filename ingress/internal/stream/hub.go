@@ -119,9 +119,9 @@ func (h *Hub) Follow(runID string) *Reader {
 	return r
 }
 
-// Open returns a reader of an existing run. The reader returns the events after last. Open returns
-// the errors of [Reader.Start]. If it returns an error, the caller need not close anything. ctx is
-// used only for the first read.
+// Open returns a reader of an existing run. The reader returns the events after the event with the
+// id last. Open returns the errors of [Reader.Start]. If it returns an error, the caller need not
+// close anything. ctx is used only for the first read.
 func (h *Hub) Open(ctx context.Context, org, runID string, last domain.EventID, reserve Reserve) (*Reader, error) {
 	r := h.Follow(runID)
 

@@ -27,8 +27,8 @@ const (
 	longestGap      = 2 * time.Second
 )
 
-// ErrDrained ends the readers of a stopping hub. Their clients can continue at another process,
-// after the last event.
+// ErrDrained is the error with which the readers of a stopping hub end. Their clients can continue
+// at another process, after the last event.
 var ErrDrained = errors.New("the service is stopping")
 
 // Reader reads the log of one run as it grows. Only one goroutine may use it. The hub's goroutine
@@ -43,7 +43,7 @@ type Reader struct {
 	ready    []domain.Event // events that Start has read and Next has not returned yet
 
 	ended   bool          // whether the log is complete
-	failure error         // why the log ended before its run; nil if it did not
+	failure error         // the reason, if the log has ended before its run; otherwise nil
 	gap     bool          // whether events before the received messages are missing
 	wait    time.Duration // pause until the next read, during a gap or after a failure
 	lookAt  time.Time     // when to read the log if no event arrives
@@ -127,8 +127,8 @@ func (r *Reader) Start(ctx context.Context, org string, last domain.EventID, res
 
 // Begin replaces Start for a run that was just accepted. The log begins with events that are
 // derived from run, and further events follow as they arrive. Begin cannot fail. The caller can
-// therefore return the run's id even if the database is unreachable. last is the event after which
-// the client continues.
+// therefore return the run's id even if the database is unreachable. The argument last is the id of
+// the event after which the client continues.
 func (r *Reader) Begin(run *rundb.StoredRun, last domain.EventID) {
 	r.org, r.position.last = run.OrganizationID, last
 	r.lookAt = time.Now().Add(firstLook)
@@ -141,8 +141,8 @@ func (r *Reader) Begin(run *rundb.StoredRun, last domain.EventID) {
 	r.ready = r.position.logged(events)
 }
 
-// AtEnd reports whether the run has finished and its log has no event after last. It must be called
-// before the first Next.
+// AtEnd reports whether the run has finished and its log has no event after the event last. It must
+// be called before the first Next.
 func (r *Reader) AtEnd(last domain.EventID) bool {
 	n := len(r.ready)
 	return r.ended && (n == 0 || !r.ready[n-1].ID.After(last))
@@ -250,10 +250,11 @@ func (r *Reader) takeLook() bool {
 	return look
 }
 
-// lookAgain reads the log again during a stream. If that fails, it schedules another read. An error
-// other than unavailable ends the log.
+// lookAgain reads the log again during a stream. If the read fails, or if missing events are still
+// not stored, it schedules another read. After a coded error other than unavailable, the reader
+// ends with that error.
 func (r *Reader) lookAgain(ctx context.Context) []domain.Event {
-	r.takeLook() // clears look before the read, so that a request for a read during this read causes another one
+	r.takeLook() // clears look before the read, so that a request that arrives during this read causes another read
 	events, err := r.read(ctx)
 	switch coded := (*apierr.Error)(nil); {
 	case errors.As(err, &coded) && coded.Code != apierr.Unavailable:
@@ -267,8 +268,8 @@ func (r *Reader) lookAgain(ctx context.Context) []domain.Event {
 	return events
 }
 
-// lookLater schedules the next read after a failed read. The pause doubles each time, up to
-// longestGap.
+// lookLater schedules the next read after a failed read, or while events are missing. The pause
+// doubles each time, up to longestGap.
 func (r *Reader) lookLater() {
 	r.wait = min(max(2*r.wait, shortestGap), longestGap)
 	r.lookAt = time.Now().Add(r.wait)

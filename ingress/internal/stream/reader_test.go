@@ -285,7 +285,7 @@ func TestAReaderFollowsARunToItsEnd(t *testing.T) {
 }
 
 // The message that a run has finished contains the last event of the run, so readers need not read
-// the log. The event has the same bytes in both.
+// the log. The event has the same bytes in the message and in the log.
 func TestTheLastEventIsReceivedWithTheNotice(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s testEnv) {

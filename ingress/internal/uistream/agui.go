@@ -9,8 +9,8 @@ import (
 
 // agui encodes the Agent-User Interaction Protocol. Its clients store the messages of a thread by
 // id, and these ids must be unique within the thread. Ids of tool calls are unique only within
-// their run. Therefore all ids contain the run's id. The type has no other state; the Encoder keeps
-// it.
+// their run. Therefore all ids contain the run's id. The type has no state of the stream; the
+// Encoder keeps that state.
 type agui struct{ runID string } // id of the run without its prefix
 
 // aguiEvent is an event of the protocol. The type determines which fields are set. Empty fields are
@@ -98,7 +98,7 @@ func (d agui) asked(p toolBegun) []any {
 }
 
 // tokenUsage is the token usage of a model in the form of the protocol. The total is the sum of the
-// other two.
+// input and output tokens.
 type tokenUsage struct {
 	Model        string `json:"model"`
 	InputTokens  int64  `json:"inputTokens"`
@@ -111,8 +111,8 @@ type outcome struct {
 	Type string `json:"type"`
 }
 
-// finished returns the event that ends a run. A cancelled run has no result. The run's usage is
-// sent if it is known.
+// finished returns the event that ends a run. For a cancelled run, the event has neither result nor
+// usage. For any other run, it contains the usage if the model is known.
 func finished(p ended) aguiEvent {
 	run := p.run
 	end := aguiEvent{Type: "RUN_FINISHED", ThreadID: p.threadID, RunID: p.theirRunID}

@@ -12,11 +12,11 @@ import (
 
 // aisdk encodes the AI SDK's UI message stream, which is one message that consists of parts. Tool
 // calls are marked as executed by the service, because clients would otherwise try to execute them.
-// The type has no state; the Encoder keeps it.
+// The type has no state of the stream; the Encoder keeps that state.
 type aisdk struct{}
 
-// chunk is a chunk of the stream. The type determines which fields are set. Chunks of a text or a
-// tool call have the same id.
+// chunk is a chunk of the stream. The type determines which fields are set. All chunks of one text
+// or tool call have the same id.
 type chunk struct {
 	Type             string          `json:"type"`
 	ID               string          `json:"id,omitempty"`
@@ -108,8 +108,8 @@ func RunOfMessage(messageID string) (runID string, ok bool) {
 // textID returns the id of the n-th text of the message. The id is unique only within the message.
 func textID(n int) string { return "text-" + strconv.Itoa(n) }
 
-// toolOutcome returns the chunk with the result or the error of a tool call. A call with another
-// status than completed has failed.
+// toolOutcome returns the chunk with the result or the error of a tool call. A call with a status
+// other than completed has failed.
 func toolOutcome(p toolEnded) chunk {
 	c := chunk{Type: "tool-output-available", ToolCallID: p.id, Output: p.call.Output, Dynamic: true, ProviderExecuted: true}
 	if len(c.Output) == 0 {
@@ -124,7 +124,7 @@ func toolOutcome(p toolEnded) chunk {
 }
 
 // failure returns the error text of a failed tool call, which is in the member "error" of the
-// call's output. Without such a member, it is a general sentence.
+// call's output. If there is no such member, failure returns a general sentence.
 func failure(call domain.ToolCall) string {
 	var output struct {
 		Error string `json:"error"`
@@ -183,8 +183,8 @@ func finishReason(run *domain.Run) string {
 	return string(domain.FinishStop)
 }
 
-// endChunks returns the chunks that end the stream of a finished run. The metadata of the last
-// chunk contains the status and the usage.
+// endChunks returns the chunks that end the stream of a finished run. Unless the run was cancelled,
+// the metadata of the last chunk contains the status and the usage.
 func endChunks(run domain.Run) []any {
 	if run.Status == domain.RunCancelled {
 		return []any{chunk{Type: "abort", Reason: "The run was cancelled."}}

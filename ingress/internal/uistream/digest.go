@@ -8,8 +8,8 @@ import (
 	"parley/shared/domain"
 )
 
-// These types are the pieces of a stream. All protocols have the same pieces. The number n of a
-// text begins with 1.
+// These types are the pieces of a stream. All protocols have the same pieces. The field n is the
+// number of a text part; the first part has number 1.
 type (
 	// First piece; threadID and theirRunID are the client's names.
 	runStarted struct{ runID, sessionID, threadID, theirRunID string }
@@ -75,9 +75,9 @@ type eventData struct {
 	Data           json.RawMessage        `json:"data"`
 }
 
-// digest converts an event to pieces of the stream, without those that the client already has. It
-// returns an error if the data of the event is invalid. Pieces before the client's last event are
-// returned too; Append drops them.
+// digest converts an event to the pieces of the stream that were not sent before. It returns an
+// error if the data of the event is invalid. digest also returns the pieces of events that the
+// client has received before it reconnected; Append drops these pieces.
 func (e *Encoder) digest(event domain.Event) ([]any, error) {
 	e.reached = e.reached || event.ID == e.reader.Last
 	var t eventData
@@ -85,7 +85,8 @@ func (e *Encoder) digest(event domain.Event) ([]any, error) {
 		return nil, fmt.Errorf("reading event %s: %w", event.ID, err)
 	}
 
-	// A later attempt has begun before the client's position, so its texts cannot be compared.
+	// The log lacks text that the client has received, so later text cannot be compared with that
+	// text.
 	if e.lost && event.ID.After(e.reader.Last) {
 		return e.endContradicted(), nil
 	}
@@ -176,8 +177,8 @@ func (e *Encoder) endText(pieces []any) []any {
 
 // tool returns the pieces of a tool call: first its input and then its result. If another attempt
 // repeats the call, tool does not return them again. A call with the same id but a different input
-// counts as a new call. over says whether the call has a result. The pieces of a call follow the
-// end of the text before it.
+// counts as a new call. The argument over is true if the call has a result. The pieces of a call
+// follow the end of the text before it.
 func (e *Encoder) tool(call *domain.ToolCall, over bool) []any {
 	if call == nil {
 		return nil
@@ -207,7 +208,7 @@ func (e *Encoder) tool(call *domain.ToolCall, over bool) []any {
 }
 
 // cite returns a citation, unless an earlier attempt has already sent it. Citations are compared as
-// JSON. first is true for the first citation of a source.
+// JSON. The field first is true for the first citation of a source.
 func (e *Encoder) cite(citation *domain.Citation) []any {
 	if citation == nil {
 		return nil
@@ -222,7 +223,7 @@ func (e *Encoder) cite(citation *domain.Citation) []any {
 }
 
 // output returns the validated structured answer, unless an earlier attempt has already sent it.
-// The text before it is ended.
+// The open text part is ended first.
 func (e *Encoder) output(data json.RawMessage) []any {
 	if e.answered || data == nil {
 		return nil

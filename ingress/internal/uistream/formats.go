@@ -70,8 +70,8 @@ type dialect interface {
 	last() string // last returns the data that follows the last chunk to mark the end of a stream; empty: none
 }
 
-// New returns an encoder of a run's events for a client. The reader's format must be a supported
-// one; the default is the AI SDK's.
+// New returns an encoder of a run's events for a client. Any format of the reader other than AGUI
+// counts as AISDK.
 func New(runID string, reader Reader) *Encoder {
 	e := &Encoder{
 		runID: runID, reader: reader, calls: map[string]*sentCall{}, cited: map[string]bool{}, sources: map[int]bool{},
@@ -111,8 +111,8 @@ func (e *Encoder) Cut(b []byte) []byte {
 }
 
 // write appends the chunks of pieces as server-sent events. Only the last chunk has the event's id.
-// If the client is disconnected before this chunk, it therefore receives all chunks again. After
-// the end, the protocol's mark for the end follows.
+// If the client is disconnected before this chunk, it therefore receives all chunks again. At the
+// end of the stream, write also appends the protocol's mark for the end.
 func (e *Encoder) write(b []byte, pieces []any, eventID string) []byte {
 	var data [][]byte
 	for _, piece := range pieces {

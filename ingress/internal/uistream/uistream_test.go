@@ -260,7 +260,7 @@ func TestResultsAndFailuresAreSent(t *testing.T) {
 }
 
 // Text that a reader has received cannot be retracted. A new attempt therefore sends only the text
-// after it. If the text differs, the stream ends with an error.
+// after that part. If its text differs from that part, the stream ends with an error.
 func TestRestartedAttemptsSendNothingTwice(t *testing.T) {
 	t.Parallel()
 	other := strings.Replace(search, `"q"`, `"p"`, 1)

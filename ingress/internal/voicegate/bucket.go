@@ -5,7 +5,8 @@ import "time"
 // bucket is a token bucket. It allows a number of events per second, and a burst after a pause. It
 // is not safe for concurrent use. The time is a parameter, so that tests need no clock.
 type bucket struct {
-	// Tokens per second, maximum number of tokens, and current number, which owe may make negative.
+	// Tokens per second, maximum number of tokens, and current number of tokens. The method owe may
+	// make the current number negative.
 	rate, burst, level float64
 	// Time of the last fill.
 	at time.Time

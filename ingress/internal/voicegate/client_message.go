@@ -51,8 +51,9 @@ func newReader(now time.Time) *reader {
 // pinged decides whether a ping gets a pong. The library calls it in the reader's goroutine.
 func (r *reader) pinged(context.Context, []byte) bool { return r.pings.take(time.Now()) }
 
-// read delivers messages until the connection ends or over is closed. The last message contains an
-// error, unless over was closed. The method read reads at most one message ahead.
+// read delivers messages until the connection ends or the channel over is closed. The last message
+// contains an error, unless the channel over was closed. The method read reads at most one message
+// ahead.
 func (r *reader) read(to chan<- clientMessage, over <-chan struct{}) {
 	for {
 		body, err := r.message()

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	maxUnprocessed = 10 * contract.VoiceRate // number of samples waiting for the worker at which the gate stops reading from the client
-	maxJobs        = 32                      // number of pending actions on runs at which the gate stops reading from the client
+	maxUnprocessed = 10 * contract.VoiceRate // if this many samples wait for the worker, the gate stops reading from the client
+	maxJobs        = 32                      // if this many actions on runs are pending, the gate stops reading from the client
 
 	eventRate, eventBurst   = 50, 500   // events other than audio per second; a client that sends more is disconnected
 	appendRate, appendBurst = 500, 2000 // audio events per second; a client that sends more must wait
@@ -25,8 +25,8 @@ const (
 )
 
 // connection is a voice connection. Unless noted otherwise, only the goroutine of serve uses the
-// fields. That goroutine is called the owner. serve also starts the goroutines of the parts; they
-// end before it returns.
+// fields. That goroutine is called the owner. The method serve also starts the other goroutines of
+// the connection; they end before serve returns.
 type connection struct {
 	gate *Gate
 	// Decisions of the caller of Serve.
@@ -59,7 +59,7 @@ type connection struct {
 	// Whether reading waits for the timer hold.
 	held    bool
 	look    *time.Timer     // signals the next lookAround
-	drain   <-chan struct{} // closed when the gate begins to drain; then replaced by one that is closed when all connections must end
+	drain   <-chan struct{} // closed when the gate begins to drain; then replaced by a channel that is closed when all connections must end
 	leaving bool            // whether the gate has begun to drain
 	events  bucket          // limits the rate of events other than audio
 	appends bucket          // limits the rate of audio events
@@ -212,8 +212,9 @@ func (c *connection) worker(ctx context.Context, frame contract.VoiceFrame[contr
 	}
 }
 
-// turn handles a change of a turn's run. Run events follow the report that the run has begun. The
-// sender gets a signal when the events are no longer used.
+// turn handles a change of a turn's run. The events of a run arrive after the news that the run has
+// begun. If the news has a channel done, the sender gets a signal on this channel when the owner no
+// longer uses the events.
 func (c *connection) turn(n news) {
 	now := c.now()
 	switch {
@@ -287,8 +288,8 @@ func (c *connection) reportWritten() {
 	}
 }
 
-// openLine starts to open a voice session: the first one of the connection, or a replacement.
-// within is the timeout of the attempt. The result arrives on the channel opened.
+// openLine starts to open a voice session: the first one of the connection, or a replacement. The
+// argument within is the timeout of the attempt. The result arrives on the channel opened.
 func (c *connection) openLine(ctx context.Context, within time.Duration) {
 	if err := c.voiceSession.open(ctx, c.conversation.Resume(), within); err != nil {
 		c.gate.deps.Log.Error().Err(err).Msg("cannot encode a voice session")

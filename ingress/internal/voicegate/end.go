@@ -140,15 +140,15 @@ func (c *connection) close() {
 	c.look.Stop()
 }
 
-// lastWords stores how much of the answers was played, and returns the last events for the client.
-// After a panic it returns no events and stores nothing.
+// lastWords stores how much of an unfinished answer was played, and returns the last events for the
+// client. After a panic it returns no events and stores nothing.
 func (c *connection) lastWords() (end, []realtime.Event) {
 	if c.outcome == nil { // the owner has panicked, so the conversation may be inconsistent and is not used
 		c.end(end{reason: "failed", how: closing(websocket.StatusInternalError, "")})
 		return *c.outcome, nil
 	}
 
-	// The conversation returns how much of each answer was played so far.
+	// The conversation returns how much of an unfinished answer was played so far.
 	for _, ended := range c.conversation.Gone(c.now()) {
 		c.turns.end(ended)
 	}

@@ -18,8 +18,8 @@ import (
 const maxQueue = 1 << 20
 
 // sent is audio of an answer that was written to the socket. In the last entry of a list, the write
-// may still be in progress. The owner passes it to the conversation, which computes the playback
-// position.
+// may still be in progress. The owner passes the entries to the conversation, which computes the
+// playback position.
 type sent struct {
 	answer string
 	// Number of samples in one event.
@@ -110,7 +110,7 @@ func (o *eventQueue) takeWritten() []sent {
 
 // next returns the first event of the queue. If the queue is empty, it returns how to close the
 // connection, or nil if the connection must not be closed yet. next removes the event from the
-// queue. some is false if the queue is empty.
+// queue. The result some is false if the queue is empty.
 func (o *eventQueue) next() (event realtime.Event, some bool, how *realtime.Close) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -135,7 +135,7 @@ func (o *eventQueue) writes(e realtime.Event) {
 
 // write writes the queue until the connection is closed, or until the client does not accept an
 // event in time. It is called once, in a goroutine of its own. It closes the channel done when it
-// returns. within is the timeout of one event.
+// returns. The argument within is the timeout of one event.
 func (o *eventQueue) write(socket *websocket.Conn, conn net.Conn, within time.Duration) {
 	defer close(o.done)
 	for {

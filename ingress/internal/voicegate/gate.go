@@ -23,7 +23,7 @@ import (
 type Runs interface {
 	// Begin starts a run and returns it; the caller must close it.
 	Begin(ctx context.Context, turn realtime.Turn) (Run, error)
-	// Cancel cancels a run; a run that has finished is no error.
+	// Cancel cancels a run. It returns nil if the run has already finished.
 	Cancel(ctx context.Context, runID string) error
 	// SavePlayback stores how much of an answer was played.
 	SavePlayback(ctx context.Context, runID string, heard domain.Playback) error
@@ -59,7 +59,7 @@ type Admission struct {
 	// Starts the runs of this client.
 	Runs  Runs
 	Holds func(now time.Time) bool        // reports whether the caller may still use the connection; may be slow
-	Look  func(until time.Time) time.Time // returns when Holds must be called next, at the latest at the time until
+	Look  func(until time.Time) time.Time // returns when Holds must be called next, which is not after the given time
 }
 
 // Config contains the limits of a connection. Zero means no limit. The gate uses the same values
@@ -107,7 +107,7 @@ type Gate struct {
 
 	mu       sync.Mutex
 	open     int           // number of open connections
-	draining chan struct{} // closed when the gate drains; new connections are then rejected, and silent connections end
+	draining chan struct{} // closed when the gate drains; the gate then rejects new connections and ends those without speech or answer
 	cut      chan struct{} // closed when all connections must end
 	empty    chan struct{} // closed when the gate drains and no connection is left
 }
@@ -195,7 +195,7 @@ func (g *Gate) leave() {
 // connection has ended. If it returns an error, the error is coded and nothing was written to the
 // response. The caller has authenticated the client and checked the origin. The connection outlives
 // the context of the request, and ends with Drain, with the client, or by a limit of the
-// configuration. An error that Accept finds in the request is already sent, so the result is then
+// configuration. If Accept rejects the request, it has already sent the error, so the result is
 // nil.
 func (g *Gate) Serve(w http.ResponseWriter, r *http.Request, a Admission) error {
 	if !g.enter() {

@@ -14,8 +14,8 @@ import (
 const sendBuffer = 128 << 10
 
 // These constants limit the bytes that a client may send. They allow more than audio needs, but
-// prevent a flood of tiny frames from using too much CPU. If a client sends faster, the gate reads
-// its data later.
+// prevent a flood of tiny frames from using too much CPU. If a client sends faster than they allow,
+// the gate reads its data later.
 const (
 	byteRate  = 4 << 20 // number of bytes per second
 	byteBurst = 8 << 20
@@ -69,7 +69,7 @@ type throttled struct {
 }
 
 // Read reads and then waits until the rate limit permits the bytes that it has read. A read larger
-// than the burst also succeeds, but the next read waits longer.
+// than the burst also succeeds, but returns later.
 func (t *throttled) Read(p []byte) (int, error) {
 	// The number of bytes is known only after the read, so the limit delays the return and thereby
 	// the next read.

@@ -2,8 +2,8 @@ package voicegate
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// metrics are the metrics of the gate. They also work if they are not registered. Labels contain
-// only the reason of an end, so the number of time series is constant.
+// metrics are the metrics of the gate. They also work if they are not registered. The only label is
+// the reason why a connection ended, so the number of time series is constant.
 type metrics struct {
 	// Open connections.
 	open prometheus.Gauge

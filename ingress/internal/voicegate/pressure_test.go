@@ -70,7 +70,7 @@ func TestAudioAheadOfAWorkerIsLimited(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		pieces, samples int // number of pieces that the client sends, and number of samples in each
-		limit           int // samples that are sent while the worker reports no progress
+		limit           int // number of samples that are sent while the worker reports no progress
 	}{
 		"minutes":          {60, contract.VoiceRate, aheadSamples},
 		"the least pieces": {1500, 100, aheadFrames * 100},

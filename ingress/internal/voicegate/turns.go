@@ -19,7 +19,7 @@ import (
 // errPanic is the error of a job that panicked. The client learns only that the turn failed.
 var errPanic = errors.New("a turn panicked")
 
-const followFor = time.Minute // maximum duration of one wait for a run's events, after which another begins
+const followFor = time.Minute // maximum duration of one wait for a run's events, after which another wait begins
 
 // savePauses are the pauses between attempts to store how much of an answer was played.
 var savePauses = []time.Duration{200 * time.Millisecond, time.Second, 3 * time.Second}
@@ -40,8 +40,8 @@ type news struct {
 }
 
 // turns performs the actions of a connection on runs (jobs), one after another. It also follows the
-// runs that it has started. work runs in one goroutine, which performs the jobs. Each followed run
-// has a goroutine of its own.
+// runs that it has started. One goroutine runs the method work, which performs the jobs. Each
+// followed run has a goroutine of its own.
 type turns struct {
 	// Interface to the client's runs.
 	runs Runs
@@ -152,8 +152,8 @@ func (t *turns) work(ctx context.Context) {
 	}
 }
 
-// safely calls do and converts a panic to an error, because a panic would end the process with all
-// its connections. The error is then errPanic.
+// safely calls the function do and converts a panic to an error, because a panic would end the
+// process with all its connections. The error is then errPanic.
 func (t *turns) safely(do func() error) (err error) {
 	defer t.contain(&err)
 	return do()

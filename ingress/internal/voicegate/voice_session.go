@@ -41,7 +41,7 @@ type voiceSession struct {
 	signer   Signer
 	// ID of the organization.
 	org  string
-	name string // name of the session for all workers; a worker ends its session when another takes over the name
+	name string // name of the session for all workers; a worker ends its session when another worker takes over the name
 	// Gets the result of the attempt to open a session.
 	opened chan openResult
 	stop   context.CancelFunc // cancels the attempt to open a session; nil if none is in progress
@@ -49,14 +49,15 @@ type voiceSession struct {
 	at *bus.VoiceSession // the open session; nil if there is none
 	// Frames from the worker; nil without a session, closed after a loss.
 	frames <-chan contract.VoiceFrame[contract.VoiceReport]
-	queue  []step  // data for the worker that is not sent yet
+	queue  []step  // data that has not been sent to the worker yet
 	ahead  []int64 // end positions of the frames that were sent and that the worker has not processed
 	heard  int64   // number of samples that the worker has processed
 	// Times of the last losses, the oldest first.
 	losses []time.Time
 }
 
-// step is one piece of audio or one command for the worker. Audio is used if command is nil.
+// step is one piece of audio or one command for the worker. The field audio is used if the field
+// command is nil.
 type step struct {
 	audio   contract.VoiceAudio
 	command *contract.VoiceCommand
@@ -68,10 +69,10 @@ func newVoiceSession(sessions Sessions, signer Signer, org string) *voiceSession
 	return &voiceSession{sessions: sessions, signer: signer, org: org, name: rand.Text(), opened: make(chan openResult, 1)}
 }
 
-// open starts to open a session with the state in from. Audio and commands that are sent afterwards
-// follow this state. within is the timeout of the attempt. Only one attempt may be in progress. The
-// result arrives on the channel opened, and the owner passes it to up or failed. open returns an
-// error if the state has no JSON form.
+// open starts to open a session with the state in the argument from. Audio and commands that are
+// sent afterwards follow this state. The argument within is the timeout of the attempt. Only one
+// attempt may be in progress. The result arrives on the channel opened, and the owner passes it to
+// up or failed. open returns an error if the state has no JSON form.
 func (v *voiceSession) open(ctx context.Context, from realtime.Resumption, within time.Duration) error {
 	from.Open.Line, from.Open.OrganizationID = v.name, v.org
 	body, err := json.Marshal(from.Open)
@@ -103,8 +104,8 @@ func (v *voiceSession) failed() {
 	v.stop = nil
 }
 
-// up begins to use a session that was opened, and sends the audio and commands with which it
-// begins. The timeout of the attempt no longer applies.
+// up begins to use a session that was opened, and sends the audio and commands with which the
+// session begins. The timeout of the attempt no longer applies.
 func (v *voiceSession) up(came openResult) {
 	v.stop()
 	v.stop = nil
@@ -176,7 +177,7 @@ func (v *voiceSession) leave() {
 	v.at, v.frames = nil, nil
 }
 
-// tooOften counts a lost session. It reports whether too many sessions were lost, so that no other
+// tooOften counts a lost session. It returns true if too many sessions were lost. Then no other
 // session may be opened. Only the last maxLosses losses count.
 func (v *voiceSession) tooOften(now time.Time) bool {
 	v.losses = append(v.losses, now)

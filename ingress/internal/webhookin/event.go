@@ -39,7 +39,7 @@ type Event struct {
 
 // Read returns the id, event and payload of a verified delivery. idHeader is the header with the
 // id; it is used only for the sources hmac and token. Read does not fail: a body that cannot be
-// read has no payload. It checks no signature.
+// read has no payload. Read checks no signature.
 func Read(source domain.HookSource, idHeader string, header http.Header, body []byte) Event {
 	e := Event{Payload: ReadPayload(header.Get("Content-Type"), body)}
 	switch source {
@@ -91,8 +91,8 @@ func deliveryID(given string, body []byte) string {
 		return given
 	}
 
-	// An id that cannot be stored is hashed instead of the body, because two deliveries may differ
-	// only in their ids.
+	// If the id cannot be stored, the hash is that of the id and not that of the body, because two
+	// deliveries may differ only in their ids.
 	of := body
 	if given != "" {
 		of = []byte(given)
@@ -159,7 +159,7 @@ func ofForm(body []byte) []byte {
 			return raw
 		}
 	}
-	// The JSON of a form with so many fields could be too large.
+	// The JSON of a form of more than maxText bytes could be too large.
 	if len(body) > maxText {
 		return nil
 	}
@@ -184,8 +184,8 @@ func encoded(value any) []byte {
 	return bytes.TrimSpace(out.Bytes())
 }
 
-// asText returns a text body as a JSON string, or nil if it has more than maxText bytes or is not
-// text. Invalid characters are replaced.
+// asText returns a text body as a JSON string. It returns nil if the body is empty, has more than
+// maxText bytes or is not text. U+0000 is replaced by U+FFFD.
 func asText(body []byte) []byte {
 	if len(body) == 0 || len(body) > maxText || !utf8.Valid(body) {
 		return nil
@@ -226,8 +226,8 @@ func withoutNUL(raw []byte) []byte {
 	return out
 }
 
-// clean removes or replaces characters that cannot be stored. The result is valid UTF-8 without
-// U+0000.
+// clean replaces with U+FFFD the characters that cannot be stored. The result is valid UTF-8
+// without U+0000.
 func clean(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }

@@ -70,7 +70,7 @@ func readScalar(raw []byte) (s scalar, ok bool) {
 
 // equal compares two values. Numbers are compared by value. Integers are compared digit by digit,
 // because large ids may be equal as floating-point numbers. Values of different types are
-// different, also 1 and "1".
+// different, for example 1 and "1".
 func (s scalar) equal(other scalar) bool {
 	if s.kind != other.kind {
 		return false
@@ -98,7 +98,7 @@ func parseFilter(f domain.HookFilter) (c condition, field string, err error) {
 		return c, "path", err
 	}
 
-	// A filter cannot compare the whole payload, because that is not a scalar.
+	// A filter compares only scalars, so it cannot compare the whole payload.
 	if c.name == ofPayload {
 		return c, "path", fmt.Errorf("%s cannot be used in a filter", ofPayload)
 	}

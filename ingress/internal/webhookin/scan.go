@@ -26,8 +26,8 @@ type wanted struct {
 // newWanted returns a tree without paths.
 func newWanted() *wanted { return &wanted{at: -1} }
 
-// add adds a path and returns the index of its value. Equal paths have the same index. next is the
-// index for a path that is not in the tree yet.
+// add adds a path and returns the index of its value. Equal paths have the same index. The argument
+// next is the index for a path that is not in the tree yet.
 func (w *wanted) add(path []string, next int) (at int) {
 	for _, key := range path {
 		child := w.children[key]
@@ -115,7 +115,7 @@ func (s *scanner) value(w *wanted) {
 	}
 }
 
-// object reads an object. It skips members that no rule uses without decoding them.
+// object reads an object. It skips members that no rule uses, and does not decode them.
 func (s *scanner) object(w *wanted) {
 	_, _ = s.in.ReadToken()
 	for s.in.PeekKind() == '"' {

@@ -58,8 +58,8 @@ type Sent struct {
 }
 
 // Signed returns a test delivery, signed as the source signs. It sets the headers for the id and
-// the event if the source has such headers. now is the time of the signature. The error says that
-// the secret is malformed for the source.
+// the event if the source has such headers. The argument now is the time of the signature. The
+// error says that the secret is malformed for the source.
 func Signed(h *domain.Hook, secret, deliveryID, event string, body []byte, now time.Time) (Sent, error) {
 	key, err := keyFor(h.Source, secret)
 	if err != nil {

@@ -142,8 +142,8 @@ func inPath(r rune) bool {
 // wholePayload is the index that stands for the payload as a whole.
 const wholePayload = -1
 
-// placeholderValues contains the values of a delivery. Each value is decoded at most once. The
-// value is used for one delivery by one goroutine.
+// placeholderValues contains the values of a delivery. Each value is decoded at most once. One
+// goroutine uses a placeholderValues, for one delivery.
 type placeholderValues struct {
 	event, deliveryID string
 	payload           Payload
@@ -267,11 +267,11 @@ func compact(raw []byte, limit int) (text string, whole bool) {
 	out := make([]byte, 0, min(len(looked), limit+utf8.UTFMax))
 	quoted, escaped := false, false
 	for _, c := range looked {
-		// White space within strings is kept, so the loop tracks whether it is within a string.
 		if len(out) >= limit && utf8.RuneStart(c) {
 			return string(out), false
 		}
 
+		// White space within strings is kept, so the loop tracks whether it is within a string.
 		if !quoted && (c == ' ' || c == '\t' || c == '\n' || c == '\r') {
 			continue
 		}
@@ -377,7 +377,7 @@ func (w *writer) value(s string) {
 }
 
 // end writes the beginning of a piece that does not fit. Later pieces are ignored. end writes an
-// ellipsis if nothing else fits, and nothing if not even that fits.
+// ellipsis if nothing else fits, and nothing if not even the ellipsis fits.
 func (w *writer) end(opening, s, closing string) {
 	if room := w.left - 1 - len(opening) - len(more) - len(closing); room >= 0 {
 		w.buf.WriteString(opening + truncate.Bytes(s, room) + more + closing)

@@ -183,8 +183,8 @@ func TestSeveralSignatures(t *testing.T) {
 	}
 }
 
-// Deliveries that the library of Standard Webhooks signs verify here, and deliveries that are
-// signed here verify with the library.
+// This package verifies deliveries that the library of Standard Webhooks has signed, and the
+// library verifies deliveries that this package has signed.
 func TestStandardLibrary(t *testing.T) {
 	t.Parallel()
 	secret, body, now := NewSecret(domain.HookStandard), []byte(`{"type":"user.created"}`), time.Now()

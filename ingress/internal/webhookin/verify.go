@@ -53,10 +53,10 @@ const (
 )
 
 // Verify checks that a delivery was signed with one of the secrets, given its headers and its
-// unmodified body. now is the current time. Verify returns nil or one of the errors above.
-// signatureHeader is the header that a hook of the sources hmac and token defines. The error may be
-// wrapped. Secrets that cannot be decoded match no signature. Verify does not detect repeated
-// deliveries; the caller compares their ids.
+// unmodified body. The argument now is the current time. Verify returns nil or one of the errors
+// above. signatureHeader is the header that a hook of the sources hmac and token defines. The error
+// may be wrapped. Secrets that cannot be decoded match no signature. Verify does not detect
+// repeated deliveries; the caller compares their ids.
 func Verify(source domain.HookSource, signatureHeader string, secrets []string, header http.Header, body []byte, now time.Time) error {
 	signed, err := presented(source, signatureHeader, header, now)
 	if err != nil {
@@ -127,7 +127,7 @@ func presented(source domain.HookSource, signatureHeader string, header http.Hea
 // signatures, so the duration does not depend on the position of the valid signature.
 func (s *signed) by(source domain.HookSource, secret string, body []byte) int {
 	if source == domain.HookToken {
-		// A sender may put "Bearer " before the secret or not.
+		// Senders may put "Bearer " before the secret, but need not.
 		return same(s.token, secret) | same(strings.TrimPrefix(s.token, bearer), secret)
 	}
 	key, err := keyFor(source, secret)
@@ -151,7 +151,7 @@ func same(a, b string) int {
 }
 
 // keyFor returns the key that a secret encodes. Secrets of Standard Webhooks are base64, with or
-// without a prefix. All others are used as they are.
+// without a prefix. All other secrets are used as they are.
 func keyFor(source domain.HookSource, secret string) ([]byte, error) {
 	if source != domain.HookStandard {
 		return []byte(secret), nil
@@ -159,7 +159,7 @@ func keyFor(source domain.HookSource, secret string) ([]byte, error) {
 	return base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, secretPrefix))
 }
 
-// sign returns the HMAC-SHA256 of the concatenation of before and body.
+// sign returns the HMAC-SHA256 of the text before, followed by the body.
 func sign(key []byte, before string, body []byte) []byte {
 	// The two parts are hashed one after the other, because joining them would copy the body.
 	mac := hmac.New(sha256.New, key)
@@ -169,7 +169,7 @@ func sign(key []byte, before string, body []byte) []byte {
 }
 
 // one returns the value of a header that must occur exactly once. An empty value counts as missing.
-// The errors are ErrUnsigned and ErrDoubled.
+// The possible errors are ErrUnsigned and ErrDoubled.
 func one(header http.Header, name string) (string, error) {
 	values := header.Values(name)
 	switch {
@@ -182,8 +182,8 @@ func one(header http.Header, name string) (string, error) {
 	return values[0], nil
 }
 
-// hexSignature parses a header that consists of a prefix and one hexadecimal signature. The errors
-// are those of one, and ErrMalformed.
+// hexSignature parses a header that consists of a prefix and one hexadecimal signature. The
+// possible errors are those of the function one, and ErrMalformed.
 func hexSignature(header http.Header, name, prefix string) (signed, error) {
 	value, err := one(header, name)
 	if err != nil {
@@ -198,7 +198,7 @@ func hexSignature(header http.Header, name, prefix string) (signed, error) {
 }
 
 // plainSignature parses a signature in hexadecimal or base64, with or without the prefix "sha256=".
-// The errors are those of one, and ErrMalformed.
+// The possible errors are those of the function one, and ErrMalformed.
 func plainSignature(header http.Header, name string) (signed, error) {
 	value, err := one(header, name)
 	if err != nil {
@@ -217,8 +217,8 @@ func plainSignature(header http.Header, name string) (signed, error) {
 }
 
 // stripeSignatures parses a header of the form t=<seconds>,v1=<hex>[,v1=…]. It ignores signatures
-// of other schemes. The error is ErrStale if the time is not recent. A malformed signature is
-// ignored if another signature is valid.
+// of other schemes. The error is ErrStale if the time is not recent. Malformed signatures are
+// ignored; if no other signature is left, the error is ErrMalformed.
 func stripeSignatures(header http.Header, now time.Time) (signed, error) {
 	value, err := one(header, HeaderStripe)
 	if err != nil {
@@ -232,7 +232,7 @@ func stripeSignatures(header http.Header, now time.Time) (signed, error) {
 		name, text, _ := strings.Cut(strings.TrimSpace(field), "=")
 		switch name {
 		case "t":
-			// A second time is rejected, because the signature covers only one.
+			// A header with two times is rejected, because the signature covers only one time.
 			if at != "" {
 				return signed{}, ErrDoubled
 			}
@@ -305,9 +305,9 @@ func standardSignatures(header http.Header, now time.Time) (signed, error) {
 	return out, fresh(values[1], now)
 }
 
-// fresh checks that the time of a signature is recent. at is the Unix time in whole seconds. The
-// errors are ErrMalformed and ErrStale. The limit applies in both directions, because clocks
-// differ.
+// fresh checks that the time of a signature is recent. The argument at is the Unix time in whole
+// seconds. The errors are ErrMalformed and ErrStale. The limit applies in both directions, because
+// clocks differ.
 func fresh(at string, now time.Time) error {
 	seconds, err := strconv.ParseInt(at, 10, 64)
 	// The signature covers the text of the time, so only the canonical form is accepted.

@@ -167,7 +167,7 @@ export function toLogin(): void {
 
 /**
  * Selects the person's oldest membership if the person was removed from the chosen organization,
- * because the service refuses every request there.
+ * because the service refuses every request for that organization.
  */
 async function forgetLostOrganization(): Promise<void> {
   const response = await fetch("/api/auth/session", { credentials: "same-origin" });

@@ -124,8 +124,8 @@ function find(path: string): { page: Page; params: Record<string, string> } | nu
 }
 
 /**
- * Returns the session in the organization that was chosen in this browser, if the person is still a
- * member of that organization.
+ * Returns the session with the organization that was chosen in this browser. If the person is no
+ * longer a member of that organization, returns the session unchanged.
  */
 function chosen(session: Session): Session {
   const id = chosenOrganization();

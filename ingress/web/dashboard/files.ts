@@ -1,5 +1,5 @@
 // Downloads and uploads of documents and files. The requests send the identity headers, which a
-// plain link cannot.
+// plain link cannot send.
 import { useEffect, useState } from "preact/hooks";
 import { ApiError, address, credentials, identity, lookFirst, readProblem, reached, type Params } from "./api";
 import { Words } from "./texts/frame";
@@ -45,7 +45,7 @@ export function usePicture(path: string): string | null {
   return url;
 }
 
-/** Sends a file. It reports the sent part, from 0 to 1, to progress. */
+/** Sends a file. It passes the fraction that was sent, from 0 to 1, to the function progress. */
 export function upload<T>(method: "POST" | "PUT", path: string, params: Params, file: File, progress: (part: number) => void, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest(); // fetch does not report progress

@@ -62,8 +62,8 @@ const maxListed = 100; // maximum number of webhooks and of automations whose na
 
 /**
  * Loads the newest entries of a kind whose names contain all words of a text. Words that name the
- * kind are ignored. While they load, the previous entries stay, so that no entry moves under the
- * pointer.
+ * kind are ignored. While the new entries load, the previous entries stay, so that no entry moves
+ * under the pointer.
  */
 function useNamed<T>(kind: string, path: string, text: string): { data: T[]; loading: boolean; failed: boolean } {
   const q = text.split(/\s+/).filter((word) => word.toLowerCase() !== kind).join(" ").slice(0, maxSearchLength);
@@ -74,7 +74,8 @@ function useNamed<T>(kind: string, path: string, text: string): { data: T[]; loa
 }
 
 /**
- * Returns the entries for a text: objects that the service has found, and searches for the text.
+ * Returns the entries that match a text: objects that the service has found, and links that search
+ * for the text.
  */
 function useFound(text: string, help: () => void): { entries: Entry[]; loading: boolean; failed: boolean } {
   const admin = useMay("admin");

@@ -4,7 +4,7 @@ import { Words } from "./texts/questions";
 import type { Tools } from "./types";
 
 const maxQuestions = 3; // number of questions
-const maxDescription = 120; // characters of a description that a question contains
+const maxDescription = 120; // maximum number of characters of a description in a question
 
 /** Returns the first sentence of a text, or "" if it is too long for a question. */
 function firstSentence(text: string): string {

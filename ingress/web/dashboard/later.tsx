@@ -9,8 +9,8 @@ import { Empty, PageHeader, Loading } from "./ui/parts";
 
 /**
  * Returns a function that makes components for pages that share a bundle. Each component loads the
- * bundle when it is first shown, and then renders its page. within is set for parts of a page,
- * because the page has a header.
+ * bundle when it is first shown, and then renders its page. For a part of a page, within must be
+ * true: an error message then has no page header, because the page already has one.
  */
 export function later<Pages>(load: () => Promise<Pages>, { within = false } = {}): <Props = Record<string, string>>(pick: (pages: Pages) => ComponentType<Props>) => ComponentType<Props> {
   let pages: Pages | null = null;

@@ -83,8 +83,8 @@ function arrange(): void {
 const defaultPace = 1000; // minimum milliseconds between two calls of the same listener
 
 /**
- * Calls reload when an object of the kind has changed. It does so at most once in pace
- * milliseconds, and not while the page is hidden.
+ * Calls reload when an object of the kind has changed. It does so at most once in the given number
+ * of milliseconds, and not while the page is hidden.
  */
 export function useLive(kind: Kind, reload: () => void, pace = defaultPace): void {
   const call = useRef(reload);
@@ -139,7 +139,10 @@ export function useConnected(): boolean {
   return is;
 }
 
-/** Calls reload when the service is reachable again, if error means that it was not. */
+/**
+ * Calls reload when the service works again, if the argument error shows that the service was
+ * unreachable or failed.
+ */
 export function useComeback(error: ApiError | undefined, reload: () => void): void {
   const call = useRef(reload);
   call.current = reload;

@@ -17,8 +17,8 @@ export interface Query<T> {
 /**
  * Loads data when key changes and when reload is called. For the same key, the previous data stays
  * until the new data has loaded. Responses for an earlier key are dropped. A null key loads
- * nothing. If a load failed because the service was unreachable, it is repeated when the service is
- * reachable again.
+ * nothing. If a load failed because the service was unreachable or failed, it is repeated when the
+ * service works again.
  */
 export function useQuery<T>(key: string | null, load: (signal: AbortSignal) => Promise<T>): Query<T> {
   const [state, setState] = useState<{ key: string | null; data?: T; error?: ApiError }>({ key: null });

@@ -12,8 +12,8 @@ const here = (): Route => ({ path: location.pathname.replace(/\/+$/, "") || "/",
 const changed = new EventTarget();
 
 /**
- * Returns true if the page may be left for the URL to. Otherwise it asks the person, returns false,
- * and calls leave if the person agrees.
+ * Returns true if the page may be left for the given URL. Otherwise it asks the person, returns
+ * false, and calls leave if the person agrees.
  */
 type Guard = (to: string, leave: () => void) => boolean;
 

@@ -17,7 +17,10 @@ import { toast } from "./ui/toast";
 
 const path = "/api/knowledge/samples";
 
-/** Reports whether an agent with these tools searches all documents, and so also new ones. */
+/**
+ * Reports whether an agent with these tools searches all documents, and therefore also new
+ * documents.
+ */
 export function searchesDocuments({ knowledge }: Tools): boolean {
   return knowledge?.enabled === true && !knowledge.documentIds && Object.keys(knowledge.metadata ?? {}).length === 0;
 }
@@ -70,7 +73,7 @@ export function useSampleSwitch(tools: Tools | undefined): { field: ComponentChi
       </>
     ),
     add: async () => {
-      if (on) await addSamples().catch(showError); // the agent has been created, and its chat offers the samples again
+      if (on) await addSamples().catch(showError); // a failure is only shown: the agent exists, and its chat offers the samples again
     },
   };
 }
@@ -131,9 +134,9 @@ export function useSamplesState(wanted: boolean): SamplesState {
 /**
  * A note that offers the samples if the organization has no documents, and then shows the progress
  * of reading them. In an empty chat, the person can dismiss the offer. Below an answer that found
- * nothing, the note has a button when the samples are ready. The button calls again, which repeats
- * the question. If the question was a suggested one, the samples are offered even if there are
- * other documents.
+ * nothing, the note has a button when the samples are ready. The button calls the property "again",
+ * which repeats the question. If the question was a suggested one, the samples are offered even if
+ * there are other documents.
  */
 export function SamplesNote({ state, again, suggested = false }: { state: SamplesState; again?: () => void; suggested?: boolean }) {
   const organization = useSession()?.organization.id ?? "";

@@ -8,7 +8,7 @@ export const BootContext = createContext<Boot>({ session: null, baseUrl: "", res
 /** Returns the public URL of the service. */
 export const useBaseUrl = (): string => useContext(BootContext).baseUrl;
 
-/** Returns the command that prints a link to set a new password, without the account. */
+/** Returns the command that prints a link to set a new password. The caller appends the account. */
 export const useResetCommand = (): string => useContext(BootContext).reset;
 
 /** The signed-in person's session, or null for a visitor of the demo. */

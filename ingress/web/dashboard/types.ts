@@ -20,7 +20,10 @@ export interface Session {
 export interface Boot {
   session: Session | null;
   baseUrl: string;
-  /** The command that prints a link to set a new password, without the account. */
+  /**
+   * The command that prints a link to set a new password. The account must be appended to the
+   * command.
+   */
   reset: string;
   /** The currency of costs, as an ISO 4217 code. */
   currency: string;
@@ -390,7 +393,7 @@ export interface Delivery {
   event: string;
   runId: string | null;
   bytes: number;
-  /** Whether the payload is stored, which is necessary to redeliver it. */
+  /** Whether the payload is stored. A delivery without a stored payload cannot be redelivered. */
   kept: boolean;
   error: { code: string; message: string } | null;
   receivedAt: string;

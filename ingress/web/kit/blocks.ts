@@ -324,10 +324,13 @@ function stablePart(text: string): string {
 /** The blocks of a text, and the part of them that later text cannot change. */
 interface Outline {
   blocks: Block[];
-  /** The number of final blocks. The remaining text starts at from. */
+  /** The number of final blocks. The field from is the offset of the remaining text. */
   final: number;
   from: number;
-  /** The number of final items or rows of the next block. The text after them starts at inner. */
+  /**
+   * The number of final items or rows of the next block. The field inner is the offset of the text
+   * after them.
+   */
   kept: number;
   inner: number;
 }

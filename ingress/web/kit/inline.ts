@@ -225,7 +225,7 @@ class Reader {
     }
   }
 
-  /** Turns the delimiter runs after bottom into spans, and removes these runs. */
+  /** Turns the delimiter runs after the run bottom into spans, and removes these delimiter runs. */
   private pair(bottom: Run | null): void {
     const floor: Record<string, number> = {};
     let closer = this.newest;

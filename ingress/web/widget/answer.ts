@@ -22,7 +22,8 @@ export class Answer {
 
   /**
    * Shows the text so far. If open is true, more text follows. A note, if not empty, explains why
-   * the answer is incomplete. It looks like an error, unless the answer was stopped on purpose.
+   * the answer is incomplete. The note looks like an error, unless the answer was stopped on
+   * purpose.
    */
   show(text: string, citations: Citation[], open: boolean, note = "", stopped = false): void {
     try {
@@ -54,7 +55,7 @@ export class Answer {
   }
 
   private reference(c: Citation): Node {
-    // a link, because browsers may separate a button from the preceding word with a line break
+    // The number is a link and not a button, because browsers may break the line before a button.
     const number = this.ids.indexOf(c.id) + 1;
     const link = h("a", { href: "#", class: "cite", "aria-label": this.texts.say("source", number, c.title) }, String(number));
     link.onclick = (event) => {

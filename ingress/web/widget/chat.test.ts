@@ -16,8 +16,8 @@ interface Reported {
 }
 
 /**
- * Returns a chat that receives the given events. The returned promise ended resolves when the chat
- * reports anything other than a message.
+ * Returns a chat that receives the given events. The returned promise "ended" is fulfilled when the
+ * chat reports anything other than a message.
  */
 function newChat(events: [string, unknown][], store = new Store("sessionStorage", unguessable())) {
   const view = new View({ title: "T", greeting: "", inline: true, suggestions: [], language: "en" }, texts, { send: () => false, renew: () => {}, stop: () => {}, opened: () => {} });

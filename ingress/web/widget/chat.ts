@@ -212,7 +212,7 @@ export class Chat {
     this.report("error", { code: problem.code, detail: text });
   }
 
-  /** Stores the progress of the answer, at most once per interval, which is in milliseconds. */
+  /** Stores the progress of the answer, at most once in the given number of milliseconds. */
   private keep(every: number): void {
     const now = Date.now();
     if (now - this.kept < every) return;

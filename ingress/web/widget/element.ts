@@ -132,7 +132,7 @@ export class AgentChat extends HTMLElement {
       const problem = cause instanceof StreamProblem ? cause : new StreamProblem(0, "unreachable", String(cause));
       if (![429, 503].includes(problem.status)) {
         if (era === this.era) this.refused(agent, problem, era);
-        return; // the agent does not allow the page's origin, so nothing is shown
+        return; // nothing is shown, usually because the agent does not allow the page's origin
       }
     }
     if (era === this.era) this.build(agent, service, local, session);
@@ -187,7 +187,7 @@ export class AgentChat extends HTMLElement {
 
   /**
    * Loads the module for attachments if the agent accepts them. If that fails, the chat works
-   * without attachments. When it is opened again, the module is loaded again.
+   * without attachments. When the chat is opened again, the module is loaded again.
    */
   private async takeFiles(service: Service, texts: Texts): Promise<void> {
     const { view, chat } = this;

@@ -1,4 +1,4 @@
-// The widget's requests: a token that is valid for ten minutes, and chats.
+// The widget's requests: for a token that is valid for ten minutes, and for chats.
 import { events, problem, StreamProblem, type ServerEvent } from "../kit/sse";
 import { unreachable } from "../kit/texts";
 import type { Pending, Store } from "./record";

@@ -105,7 +105,10 @@ export class Texts {
   /** The locale in which numbers are formatted. */
   readonly locale: string;
 
-  /** tag is a language tag such as es or de-CH. It also determines the format of numbers. */
+  /**
+   * The argument tag is a language tag such as es or de-CH. The tag also determines the format of
+   * numbers.
+   */
   constructor(tag: string) {
     const asked = tag.trim().replaceAll("_", "-");
     const language = languages.find((l) => l === asked.toLowerCase().split("-", 1)[0]);

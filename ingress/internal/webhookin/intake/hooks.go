@@ -60,8 +60,8 @@ type Hooks struct {
 	swept   time.Time            // when expired entries were last removed from the caches
 }
 
-// knownHook is an entry of the cache. The hook may be used before the time until. After that, the
-// entry only shows that the id is known.
+// knownHook is an entry of the cache. The hook may be used before the time in the field until.
+// After that, the entry only shows that the id is known.
 type knownHook struct {
 	hook  *Hook // the hook; nil if there is no hook with this id
 	err   error // why none of the hook's secrets can be decrypted
@@ -146,7 +146,7 @@ func (l *Hooks) find(ctx context.Context, id string) (knownHook, error) {
 	if entry, known := l.remembered(id); known {
 		return entry, nil
 	}
-	entry := knownHook{until: time.Now().Add(hookRemembered)} // the time before the read, because the read may miss later changes
+	entry := knownHook{until: time.Now().Add(hookRemembered)} // counted from before the read, because the read may miss later changes
 	found, err := l.read(ctx, id)
 	switch {
 	case apierr.CodeFor(err) == apierr.NotFound:

@@ -103,17 +103,17 @@ func (i *Intake) Take(ctx context.Context, hook *Hook, e *webhookin.Event, of De
 	was := accepted.Delivery
 
 	// The charge is refunded for a repeated delivery, and for a delivery that joined the run of
-	// another.
+	// another delivery.
 	if limit.Allowed && !charged(&d, &accepted) {
 		i.Limits.Refund(hook.Caller())
 	}
 	return Receipt{DeliveryID: was.ID, Status: was.Status, RunID: was.RunID, Duplicate: accepted.Existing, Error: was.Error}, nil
 }
 
-// delay sets a later time for the run of a delivery over the rate limit, because the sender may not
-// repeat the delivery. If the delivery starts no run, it is not logged. If the agent is missing or
-// does not accept automations, the delivery is refused. wait is the time until the limit allows the
-// next request.
+// delay sets a later time for the run of a delivery over the rate limit, because the sender might
+// not repeat the delivery. If the delivery starts no run, it is not logged. If the agent is missing
+// or does not accept automations, the delivery is refused. wait is the time until the limit allows
+// the next request.
 func (i *Intake) delay(ctx context.Context, hook *Hook, d *queuedb.NewDelivery, wait time.Duration) error {
 	if d.Run == nil {
 		return nil
@@ -241,9 +241,9 @@ func (i *Intake) decide(ctx context.Context, hook *Hook, e *webhookin.Event, of 
 	return d, nil
 }
 
-// coalesceKey returns the key under which deliveries are coalesced. It differs after a change of
-// the hook's agent or API key. Keys of different agents or API keys must not share a run, because
-// their permissions differ.
+// coalesceKey returns the key under which deliveries are coalesced. The key differs after a change
+// of the hook's agent or API key. Keys of different agents or API keys must not share a run,
+// because their permissions differ.
 func coalesceKey(hook *Hook, key string) *queuedb.Collect {
 	by := hook.Coalesce
 	return &queuedb.Collect{
@@ -252,8 +252,8 @@ func coalesceKey(hook *Hook, key string) *queuedb.Collect {
 	}
 }
 
-// deliveryRun returns the run that a delivery starts. The run is the same as that of an automation
-// request with the hook's key. The payload is the run's data. The run is marked as having received
+// deliveryRun returns the run that a delivery starts. It is like the run of an automation request
+// with the hook's key. The payload is the run's data. The run is marked as having received
 // untrusted text. The id of the delivery is the idempotency key, within the scope of the hook. The
 // run has the deadline i.RunDeadline.
 func (i *Intake) deliveryRun(hook *Hook, e *webhookin.Event, message, traceparent string) (queuedb.NewRun, error) {
@@ -268,9 +268,10 @@ func (i *Intake) deliveryRun(hook *Hook, e *webhookin.Event, message, traceparen
 }
 
 // deliveryData returns the JSON that the agent receives in addition to the message. The member
-// "webhook" has the source, the event and the id. The member "payload" has the payload, or
-// "payloadBytes" has its size if it is too large. The payload is valid JSON and is copied, because
-// a JSON encoder would parse it again. The limit of a payload is payloadPassed bytes.
+// "webhook" has the source, the event and the id. The member "payload" has the payload. If the
+// payload is too large, the member "payloadBytes" has its size instead. The payload is valid JSON
+// and is copied, because a JSON encoder would parse it again. The limit of a payload is
+// payloadPassed bytes.
 func deliveryData(source domain.HookSource, e *webhookin.Event) json.RawMessage {
 	payload, passed := e.Payload.JSON(payloadPassed)
 	out := make([]byte, 0, len(payload)+len(e.Name)+len(e.ID)+128)

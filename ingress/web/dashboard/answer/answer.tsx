@@ -79,7 +79,7 @@ function useSource(): [Citation | null, (citation: Citation | null) => void] {
   return [open, choose];
 }
 
-/** Returns the heading levels that a text contains as digits, for example "13". */
+/** Returns the heading levels of a text as digits, for example "13". */
 const headingLevels = (text: string): string => [...new Set(Array.from(text.matchAll(/^ {0,3}(#{1,6})[ \t]/gm), (m) => String(Math.min(5, m[1]?.length ?? 1))))].sort().join("");
 
 /**

@@ -30,8 +30,8 @@ const choices: Record<Exclude<RequiredAction["kind"], "client_tools">, Choice[]>
 };
 
 /**
- * Shows the action that a run waits for, with a button for each possible decision. label
- * distinguishes this action from others on the page.
+ * Shows the action that a run waits for, with a button for each possible decision. The property
+ * label distinguishes this action from others on the page.
  */
 export function Approval({ run, label = Words.yourDecisionIsNeeded, onDone }: { run: Pick<RunSummary, "id" | "requiredAction">; label?: string; onDone: (run: Run) => void }) {
   const [error, setError] = useState<ApiError>();

@@ -31,8 +31,8 @@ interface Kept {
 const wide = "(min-width: 120rem)";
 
 /**
- * Shows a citation in the panel. The number is that of the source in the answer. The panel takes the focus when it opens, and returns it when it
- * closes.
+ * Shows a citation in the panel. The number is that of the source in the answer. The panel takes
+ * the focus when it opens, and returns the focus when it closes.
  */
 export function SourcePanel({ citation, number, onClose }: { citation: Citation; number: number; onClose: () => void }) {
   const panel = useRef<HTMLDialogElement>(null);

@@ -19,9 +19,9 @@ type Attached = Upload<RunFile>;
 const asAttachment = (f: RunFile): Attachment => ({ fileId: f.id, name: f.name, mediaType: f.mimeType, bytes: f.bytes });
 
 /**
- * Returns the composer's files, and the functions that change them. A file is uploaded when it is
- * added, for one session. Files are uploaded one at a time, because the service limits the number
- * of a caller's uploads.
+ * Returns the composer's files, and the functions that change them. A file is uploaded as soon as
+ * it is added, and can be sent only in the given session. Files are uploaded one at a time, because
+ * the service limits the number of simultaneous uploads.
  */
 export function useAttachments(sessionId: string) {
   const { list, add, remove, retry, clear, close } = useUploads<RunFile>("/api/files", { sessionId }, 1);

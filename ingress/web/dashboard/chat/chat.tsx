@@ -35,7 +35,10 @@ const roomForSessions = 760;
 /** A chat with an agent or a template. The page's URL contains the session's id. */
 export function Chat({ target, suggested = [], voice, searches = false }: {
   target: Target; suggested?: string[]; voice?: Voice;
-  /** Whether the agent searches all documents, so that the chat offers the samples if there are none. */
+  /**
+   * Whether the agent searches all documents. The chat then offers the sample documents if the
+   * organization has no documents.
+   */
   searches?: boolean;
 }) {
   const { id, begun, slot, choose } = useSessionId(target);
@@ -97,7 +100,7 @@ function useSession(target: Target, id: string, begun: boolean): ChatSession {
       session.close();
     };
   }, [session]);
-  useLive("runs", () => void session.refresh().catch(() => {})); // after a failure, the next change repeats it
+  useLive("runs", () => void session.refresh().catch(() => {})); // after a failure, the next change causes another refresh
   return session;
 }
 
@@ -159,7 +162,7 @@ function Said({ session, slot, suggested, voice, searches, onBegin }: {
         )}
       </div>
       <Announcement session={session} />
-      {empty && !speaking && !samples.loading && ( // not while the samples load, because the note would then move the questions
+      {empty && !speaking && !samples.loading && ( // hidden while the samples load: the note about them would later move the questions
         <Suggestions messages={suggested} note={searches && <SamplesNote state={samples} />} onChoose={send} />
       )}
       <div class="composer" ref={scroll.foot}>
@@ -194,7 +197,7 @@ function Announcement({ session }: { session: ChatSession }) {
   const [silent, setSilent] = useState<string | null>(null);
   useEffect(() => {
     if (over === null) return;
-    const timer = setTimeout(() => setSilent(over), 8000); // after 8 s, the screen reader has read the answer, and the page shows it
+    const timer = setTimeout(() => setSilent(over), 8000); // after 8 s, the screen reader has announced the answer
     return () => clearTimeout(timer);
   }, [over]);
 

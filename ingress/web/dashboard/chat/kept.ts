@@ -93,8 +93,8 @@ export interface Limit {
 const limitName = "parley.demo-limit";
 
 /**
- * Returns the rate limit of the demo's last response. Its times are absolute, so a reload does not
- * restart them.
+ * Returns the rate limit of the demo's last response. The limit's times are absolute, so they are
+ * still valid after a reload.
  */
 export const keptLimit = (): Limit | null => read(limitName) as Limit | null;
 

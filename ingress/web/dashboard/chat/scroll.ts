@@ -21,7 +21,7 @@ export function useScroll(of: object) {
     let at = scrollY;
     const look = () => {
       if (fromEnd() < maxDistance) sticks.current = true;
-      else if (scrollY < at) sticks.current = false; // the reader has scrolled up; otherwise the content has grown
+      else if (scrollY < at) sticks.current = false; // the reader has scrolled up; if the position has not decreased, the content has grown
       at = scrollY;
       setAway(!sticks.current);
     };

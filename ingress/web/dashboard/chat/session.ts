@@ -77,7 +77,7 @@ export class ChatSession extends EventTarget {
 
   /**
    * Resends a message that was not accepted. Both requests have the same idempotency key, so that
-   * they cannot start two runs if the first one was accepted after all.
+   * they cannot start two runs if the first request was accepted after all.
    */
   resend(turn: Turn): void {
     const key = turn.key ?? freshName("chat"); // a spoken message has no key before it is resent
@@ -161,18 +161,20 @@ export class ChatSession extends EventTarget {
   async refresh(): Promise<void> {
     if (this.closed || this.loading || this.turns.length === 0) return;
     const runs = await this.runs();
-    // A message that is being sent may be one of the runs. The end of its run is another change.
+    // While a message is being sent, its run may be one of these runs, so nothing is added. When
+    // that run ends, another change causes a refresh.
     if (this.closed || this.turns.some((t) => t.runId === null && underWay(t))) return;
     const known = (id: string | null) => this.turns.some((t) => t.runId === id);
     if (runs.every((run) => known(run.id) || this.others.has(run.id))) return;
 
     const said = await this.messages(null);
     if (this.closed) return;
-    for (const { id } of runs) this.others.add(id); // not read again if they belong to another session of the same name
+    for (const { id } of runs) this.others.add(id); // not read again, even if the run belongs to another session of the same name
     const turns = buildTurns(said.messages, new Map(runs.map((run) => [run.id, run])));
     const fresh = turns.filter((t) => !known(t.runId));
     if (said.hasMore && fresh.length === turns.length) {
-      // Messages are missing between the turns shown and the new ones.
+      // Messages may be missing between the turns shown and the new ones, so the page keeps only
+      // the new ones.
       this.turns = this.turns.filter((t) => t.runId === null);
       this.noteMore(said);
     }
@@ -199,7 +201,8 @@ export class ChatSession extends EventTarget {
   }
 
   private async read(cursor: string | null): Promise<Turn[]> {
-    // An older turn has only a link to its run's page, which shows the cost and the duration.
+    // Only the newest turns get their runs. An older turn has a link to its run's page, which shows
+    // the cost and the duration.
     const [said, runs] = await Promise.all([this.messages(cursor), cursor === null ? this.runs() : []]);
     this.noteMore(said);
     void this.readCalls(runs);
@@ -297,8 +300,8 @@ export class ChatSession extends EventTarget {
   }
 
   /**
-   * Returns the request for a turn's events. With an idempotency key, the request sends the message
-   * again. Otherwise it opens the stream of the run.
+   * Returns the request for a turn's events. If the turn has an idempotency key, the request sends
+   * the message again. Otherwise it opens the stream of the run.
    */
   private where(turn: Turn): [string, StreamOptions] {
     if (turn.key === null && turn.runId !== null) return [address("/api/runs", { id: turn.runId, stream: 1 }), { headers: identity }];

@@ -1,4 +1,4 @@
-// The agent or template that a chat talks to, and ids for new sessions and messages.
+// The agent or template of a chat, and ids for new sessions and messages.
 import type { Params } from "../api";
 
 export type Target = { agentId: string } | { templateId: string };

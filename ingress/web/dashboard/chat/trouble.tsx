@@ -100,7 +100,7 @@ const advice: Record<string, string> = {
   action_expired: Words.waitedTooLong,
 };
 
-/** The errors of runs that a change of the agent's settings can prevent. */
+/** The codes of the run errors that an admin can prevent by a change of the agent's settings. */
 const changed = new Set(["model_not_available", "model_unavailable", "model_rate_limited"]);
 
 /**

@@ -150,7 +150,10 @@ export function withRun(turn: Turn, run: Run | undefined): Turn {
   };
 }
 
-/** Reports whether a finished turn searched the documents and its answer cites nothing. */
+/**
+ * Reports whether the agent has searched the documents in a completed turn, but its answer cites
+ * nothing.
+ */
 export const foundNothing = (turn: Turn): boolean =>
   turn.status === "completed" && turn.toolCalls.some((c) => c.name === "knowledge") && turn.citations.length === 0;
 

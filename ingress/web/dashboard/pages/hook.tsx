@@ -77,7 +77,10 @@ function Shown({ hook, tab, query }: { hook: Hook; tab: string; query: { set: (h
   );
 }
 
-/** Says when and why the newest delivery was rejected. below: the secret's section is below. */
+/**
+ * Shows when and why the newest delivery was rejected. If below is true, the section with the
+ * secret is below.
+ */
 function Rejection({ hook, below }: { hook: Hook; below: boolean }) {
   const newest = useQuery(`rejection ${hook.id} ${hook.lastRejectedAt}`, (signal) => get<List<Delivery>>("/api/hooks/deliveries", { hookId: hook.id, status: "rejected", limit: 1 }, signal));
   return (

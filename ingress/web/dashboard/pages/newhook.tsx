@@ -114,7 +114,10 @@ function Form({ agents, keys, first, reload }: { agents: Agent[]; keys: Key[]; f
   );
 }
 
-/** Shows what to enter at the sender. given is the secret that the person entered, or empty. */
+/**
+ * Shows what to enter at the sender. The property given is the secret that the person entered, or
+ * empty.
+ */
 function Made({ hook, given }: { hook: Hook; given: string }) {
   const source = sources[hook.source];
   const incomplete = !given && source.theirs; // the sender has generated a secret, which is entered under Setup

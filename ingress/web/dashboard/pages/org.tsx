@@ -1,4 +1,4 @@
-// The organization page: keys and members, its usage and limits, and its notifications.
+// The organization page: the organization's keys, members, usage, limits and notifications.
 import { useState } from "preact/hooks";
 import { chooseOrganization, post, put, type ApiError } from "../api";
 import { leave } from "../panels";

@@ -1,4 +1,4 @@
-// The page of a run: its message, its result, and its timeline, which follows them on a phone.
+// The page of a run: its message, its result, and its timeline, which is below them on a phone.
 import { useRef } from "preact/hooks";
 import "../shared";
 import { Answer } from "../answer/answer";
@@ -30,7 +30,7 @@ export function RunPage({ id = "" }: Record<string, string>) {
   const followed = useRun(id);
   const names = useNames();
   const { run, trace } = followed;
-  // All parts of the page appear together, so that late data does not move the others down.
+  // All parts of the page appear together, so that late data does not move other parts down.
   if (run.data !== undefined && (trace.data !== undefined || trace.error !== undefined)) return <RunParts run={run.data} followed={followed} names={names} />;
   if (run.error?.code === "erased") return <Erased id={id} />;
   if (run.error?.code === "not_found") return <Gone />;

@@ -1,5 +1,5 @@
-// The pages of templates: agents to chat with, and to create new agents from. With ?token=demo,
-// these pages are open to visitors.
+// The pages of templates. People chat with templates, and create new agents from them. With
+// ?token=demo, these pages are open to visitors.
 import { useState } from "preact/hooks";
 import { inDemo } from "../api";
 import { Chat } from "../chat/chat";

@@ -6,8 +6,8 @@ import { toast } from "./toast";
 import { ApiError } from "../api";
 
 /**
- * The appearance of a button. "remove" is for a button next to others whose action deletes or
- * revokes something.
+ * The appearance of a button. A button with the look "remove" deletes or revokes something, and is
+ * next to other buttons.
  */
 type Look = "primary" | "danger" | "bare" | "remove" | "plain";
 

@@ -6,7 +6,7 @@ import { Words } from "../texts/parts";
 import { Button } from "./button";
 import { toast } from "./toast";
 
-/** A button that copies a text and confirms it. */
+/** A button that copies a text and then shows that it was copied. */
 export function Copy({ text, label = Words.copy, words = Words.copy }: { text: string; label?: string; words?: string }) {
   const [done, setDone] = useState(false);
   useEffect(() => {

@@ -1,5 +1,5 @@
-// Dialogs, built on the browser's dialog element. That element keeps the focus inside, and returns
-// it when it is closed.
+// Dialogs, built on the browser's dialog element. That element keeps the focus inside, and restores
+// the earlier focus when the dialog is closed.
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { useBack } from "../panels";
@@ -16,8 +16,8 @@ const isField = (at: EventTarget | null): at is Field =>
 const fieldState = (field: Field): string => (field instanceof HTMLInputElement && /^(checkbox|radio)$/.test(field.type) ? String(field.checked) : field.value);
 
 /**
- * Returns the first field of a dialog, or null. If that is a group of radio buttons, returns the
- * checked one.
+ * Returns the first field of a dialog, or null. If the first field is a group of radio buttons,
+ * returns the checked one.
  */
 const firstField = (dialog: HTMLElement | null): HTMLElement | null =>
   dialog?.querySelector<HTMLElement>(".dialog-body :is(input:not([type=radio], [type=file]), input[type=radio]:checked, textarea, select):enabled") ?? null;

@@ -40,12 +40,12 @@ export function showFault(within: ParentNode | null): boolean {
   return false;
 }
 
-/** Shows the first field with an error of a page's form when the form was rejected. */
+/** Shows the first field with an error in a page's form when the form was rejected. */
 export function useFaults(error: ApiError | undefined): void {
   const before = useRef(0);
   useEffect(() => {
     const now = error?.errors.length ?? 0;
-    if (now > before.current) showFault(document.querySelector("main")); // fewer errors: the person corrects a field
+    if (now > before.current) showFault(document.querySelector("main")); // fewer errors mean that the person is correcting a field
     before.current = now;
   }, [error]);
 }

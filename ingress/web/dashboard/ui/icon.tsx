@@ -1,5 +1,5 @@
-// The icons, drawn on a grid of 20 with one stroke. They are hidden from screen readers, because
-// each icon has a text next to it.
+// The icons, drawn with one stroke on a grid of 20 by 20 units. They are hidden from screen
+// readers, because each icon has a text next to it.
 const paths = {
   home: "M3.5 9.5L10 4l6.5 5.5M5.5 8.5V16h9V8.5M8.5 16v-4h3v4",
   inbox: "M3.5 11.5L5.5 5h9l2 6.5V15h-13zM3.5 11.5H7.5a2.5 2.5 0 0 0 5 0h4",

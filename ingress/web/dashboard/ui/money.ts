@@ -12,7 +12,10 @@ export function setCurrency(currency: string): void {
 /** Returns the currency of costs, as an ISO 4217 code. */
 export const currency = (): string => code;
 
-/** The maximum numbers of decimal places: of less than a hundredth, of less than a hundred, and of more. */
+/**
+ * The maximum numbers of decimal places: for costs below 0.01, for costs below 100, and for higher
+ * costs.
+ */
 const places = [6, 4, undefined];
 
 /**

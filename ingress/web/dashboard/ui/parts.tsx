@@ -12,8 +12,8 @@ import { ApiButton } from "./curl";
 import { HeadButtons } from "./head";
 
 /**
- * The header of a page. It contains the page's only h1, whose text is also the window's title. guide is the page of the
- * documentation about the subject, such as "webhooks".
+ * The header of a page. It contains the page's only h1, whose text is also the window's title. The
+ * property guide names the documentation page about the subject, for example "webhooks".
  */
 export function PageHeader({ title, above, children, actions, guide, compact }: {
   title: string; above?: ComponentChildren; children?: ComponentChildren; actions?: ComponentChildren; guide?: string;

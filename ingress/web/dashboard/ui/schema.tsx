@@ -14,7 +14,10 @@ const example = `{
   "required": ["name"]
 }`;
 
-/** The value is the schema as typed. The agent is the one with which the schema is tried. */
+/**
+ * The property value is the schema as typed. The property agent is the agent with which the schema
+ * is tried.
+ */
 export function SchemaEditor({ value, onChange, fault, hint, agent }: {
   value: string; onChange: (value: string) => void; fault: string | undefined; hint: string; agent: Agent | undefined;
 }) {

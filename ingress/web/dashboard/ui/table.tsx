@@ -25,8 +25,9 @@ export function openRow(event: MouseEvent): void {
 }
 
 /**
- * A table whose first column names its rows. On narrow screens each row becomes a list. If the first cell of a row has a link
- * or a button, a click anywhere in the row uses it.
+ * A table whose first column names its rows. On narrow screens each row becomes a list. If the
+ * first cell of a row has a link or a button, a click anywhere in the row activates that link or
+ * button.
  */
 export function Table<T>({ caption, columns, rows, id }: { caption: string; columns: Column<T>[]; rows: T[]; id: (row: T) => string }) {
   const of = (c: Column<T>) => [c.end && "end", c.tight && "tight"].filter(Boolean).join(" ") || undefined;

@@ -41,8 +41,8 @@ const isTransient = ({ status }: ApiError): boolean => status === 0 || status ==
 
 /**
  * Returns the uploads to a path, and the functions that change them. At most atOnce uploads run at
- * the same time. Uploads continue after the component is unmounted, unless it calls the function
- * close. If params changes, a new list of uploads begins.
+ * the same time. Uploads continue after the component is unmounted, unless the component calls the
+ * function close. If params changes, a new list of uploads begins.
  */
 export function useUploads<T>(path: string, params: Params, atOnce: number, onSent?: (id: number, stored: T) => void) {
   const [list, setList] = useState<Upload<T>[]>([]);
@@ -118,7 +118,7 @@ export function FilePicker({ onFiles, words, look, icon, label, disabled, childr
 const hasFiles = (from: DataTransfer | null): boolean => from !== null && [...from.types].includes("Files");
 
 /**
- * Receives the files that are dropped anywhere on the page, unless it is disabled. Returns whether
+ * If enabled is true, receives the files that are dropped anywhere on the page. Returns whether
  * files are being dragged over the page.
  */
 export function useDrop(enabled: boolean, onFiles: (files: File[]) => void): boolean {

@@ -114,8 +114,8 @@ export class Resampler {
 }
 
 /**
- * Returns the weights of the source samples around an output sample. The output sample lies offset
- * source samples after the middle one.
+ * Returns the weights of the source samples around an output sample. The argument offset is the
+ * distance from the middle source sample to the output sample, in source samples.
  */
 function filter(offset: number, half: number, cutoff: number): Float32Array {
   const taps = Float32Array.from({ length: half * 2 }, (_, i) => {

@@ -38,8 +38,8 @@ export class Playback {
   }
 
   /**
-   * Fills out with the next samples, followed by silence. Returns the number of samples that belong
-   * to an answer.
+   * Fills the buffer out with the next samples, followed by silence. Returns the number of samples
+   * that belong to an answer.
    */
   read(out: Float32Array): number {
     out.fill(0);

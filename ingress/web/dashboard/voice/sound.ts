@@ -35,7 +35,8 @@ export class Microphone {
   }
 
   /**
-   * Opens a microphone while the audio thread starts. The value null opens the default microphone.
+   * Opens a microphone, and attaches it when the promise ready is fulfilled. The value null opens
+   * the default microphone.
    */
   async open(context: AudioContext, device: string | null, ready?: Promise<void>): Promise<void> {
     ready?.catch(() => {}); // the await below reports its error

@@ -125,11 +125,11 @@ export function afterLoss(turns: Turn[], ended = false): Turn[] {
 const cutOff = () => new ApiError(0, "connection_lost", Words.connectionWasLost);
 const unanswered = () => new ApiError(0, "speaking_ended", Words.conversationEndedBeforeAgent);
 
-/** Returns the turns with the played duration of an answer set. */
+/** Returns the turns after the played duration of an answer was set. */
 export const withPlayed = (turns: Turn[], answer: string, played: number): Turn[] =>
   change(turns, (s) => s.answer === answer, (turn, spoken) => (played > spoken.played ? { ...turn, spoken: { ...spoken, played, silent: false } } : turn));
 
-/** Returns the turns with the time until the first sound of an answer set. */
+/** Returns the turns after the time until the first sound of an answer was set. */
 export const withLatency = (turns: Turn[], answer: string, latency: number): Turn[] =>
   change(turns, (s) => s.answer === answer && s.latency === null, (turn, spoken) => ({ ...turn, spoken: { ...spoken, latency } }));
 

@@ -78,7 +78,7 @@ function Preview({ editor, look }: { editor: Editor; look: Look }) {
   const [state, setState] = useState<"loading" | "ready" | "failed">("loading");
   const { title, greeting, accent: colour, scheme } = useDebounced(look);
   const frame = useRef<HTMLDivElement>(null);
-  useEffect(() => { // the widget is loaded once the preview begins above the lowest quarter of the window
+  useEffect(() => { // the widget is loaded once the top of the preview is above the lowest quarter of the window
     if (!frame.current) return;
     const seen = new IntersectionObserver(([entry]) => {
       if (!entry?.isIntersecting) return;

@@ -149,14 +149,17 @@ const fields = (draft: Draft): Field[] => Object.keys(draft) as Field[];
 /** Returns the fields in which two drafts differ. */
 export const changedFields = (a: Draft, b: Draft): Field[] => fields(a).filter((f) => sameText(a[f]) !== sameText(b[f]));
 
-/** Returns the draft theirs, with the changes between the drafts from and mine applied to it. */
+/**
+ * Returns the draft "theirs" with the changes that lead from the draft "from" to the draft "mine".
+ */
 export function rebase(mine: Draft, from: Draft, theirs: Draft): Draft {
   return Object.assign({}, theirs, Object.fromEntries(changedFields(mine, from).map((f) => [f, mine[f]])));
 }
 
 /**
- * Returns a draft with the keys of the draft like: each entry of a list gets the key of the entry
- * with the same name. Entries whose keys do not change stay open and focused after saving.
+ * Returns a draft with the keys of another draft, the argument "like": each entry of a list gets
+ * the key of the entry with the same name. Entries whose keys do not change stay open and focused
+ * after saving.
  */
 export function withKeys(draft: Draft, like: Draft): Draft {
   const pairs = (rows: Pair[], others: Pair[] = []): Pair[] => rows.map((r) => ({ ...r, key: others.find((o) => o.name === r.name)?.key ?? r.key }));

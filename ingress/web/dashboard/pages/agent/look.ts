@@ -1,10 +1,10 @@
-// The chosen look of the widget of an agent. It is a part of the code to paste. Only this browser
-// stores it, so that a reload shows it again.
+// The chosen look of the widget of an agent. The look is a part of the code to paste. The browser
+// stores it, so that it is the same after a reload. The service does not store it.
 import { useState } from "preact/hooks";
 import type { Look } from "./examples";
 
 const plain: Look = { title: "", greeting: "", accent: "", position: "", scheme: "" };
-const looks = new Map<string, Look>(); // the looks by agent, which a change of the tab does not lose even if the browser blocks storage
+const looks = new Map<string, Look>(); // the looks by agent; they survive a change of the tab even if the browser blocks its storage
 
 const keyFor = (agent: string): string => `parley.widget-look.${agent}`;
 

@@ -29,8 +29,8 @@ export function parseOrigin(text: string): string | null {
 }
 
 /**
- * Returns the origins in a text, separated by spaces or commas. If one of them is not an origin,
- * returns no origins, and an error.
+ * Returns the origins in a text, in which spaces or commas separate them. If a part of the text is
+ * not an origin, returns an error and no origins.
  */
 export function parseOrigins(text: string): { origins: string[]; fault: string } {
   const words = text.split(/[\s,]+/).filter(Boolean);

@@ -42,13 +42,13 @@ export function Settings({ editor }: { editor: Editor }) {
 }
 
 /**
- * Links to the sections, and marks the current one. On a wide screen the list stays where it is while
- * the page scrolls, so that a click leaves the pointer on the same link.
+ * Links to the sections, and marks the current one. On a wide screen the list stays where it is
+ * while the page scrolls, so that the clicked link stays under the pointer.
  */
 function Index({ parts }: { parts: readonly (readonly [id: string, words: string])[] }) {
   const list = useRef<HTMLElement>(null);
   const [current, setCurrent] = useState("");
-  const jumped = useRef(false); // the next scroll event is the jump of a click, which may not reach the section at the end of the page
+  const jumped = useRef(false); // whether the next scroll event comes from a click; the page may be too short to reach the chosen section
   useEffect(() => {
     const look = () => {
       const nav = list.current;

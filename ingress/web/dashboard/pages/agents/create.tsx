@@ -32,7 +32,7 @@ export function NewAgent({ template, onClose }: { template: string; onClose: () 
     ...(from === empty ? { name: name.trim(), systemPrompt } : { templateId: from, ...(name.trim() !== "" && { name: name.trim() }) }),
     ...(suggestions.length > 0 && { suggestions }),
   };
-  const otherwise = chosen?.suggestedMessages ?? firstQuestions({ name, description: "", tools: {} }); // the questions of an agent for which none are typed
+  const otherwise = chosen?.suggestedMessages ?? firstQuestions({ name, description: "", tools: {} }); // questions if none are typed
 
   const create = async () => {
     setError(undefined);

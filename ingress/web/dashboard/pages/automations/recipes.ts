@@ -46,8 +46,8 @@ function slugify(name: string): string {
 }
 
 /**
- * The date format for each period. The date is part of the idempotency key, so that a trigger runs
- * once per period.
+ * The date format for each period. The date is part of the idempotency key, so that an automation
+ * runs the agent only once per period.
  */
 const stamps: Record<Period, string> = { hour: "%Y-%m-%dT%H", day: "%F", week: "%G-W%V", month: "%Y-%m" };
 
@@ -57,7 +57,10 @@ interface Call {
   between: string;
 }
 
-/** Returns the request as a curl command. The shell that runs it expands key. */
+/**
+ * Returns the request as a curl command. The shell that runs the command expands the expression
+ * key.
+ */
 function curl(s: Setup, { key, between }: Call): string {
   const rest = { target: s.agentId, input: { message: s.message }, ...(s.keep > 0 ? { ttlOverride: s.keep } : {}) };
   const body = quoteShell(`{"idempotencyKey":${json(s.name + "-").slice(0, -1)}`) + `"${key}"` + quoteShell(`",${json(rest).slice(1)}`);

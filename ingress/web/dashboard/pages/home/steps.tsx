@@ -1,5 +1,5 @@
-// The first steps. A step is done when the overview says so. The list disappears when all are done,
-// or when the person hides it in this browser.
+// The first steps. The overview reports which steps are done. The list disappears when all steps
+// are done, or when the person hides it in this browser.
 import { useState } from "preact/hooks";
 import { hide, isHidden } from "../../hidden";
 import { useSession } from "../../state";
@@ -14,8 +14,8 @@ interface Shown {
   title: string;
   what: string;
   /**
-   * Returns the URL of the step's page. agent is the path of an agent with which people may chat,
-   * or null if there is none.
+   * Returns the URL of the step's page. The argument agent is the path of an agent with which
+   * people may chat, or null if there is none.
    */
   href: (agent: string | null) => string;
 }

@@ -35,7 +35,10 @@ const choices: { value: DeliveryStatus | ""; label: string }[] = [
   { value: "rejected", label: Words.rejected },
 ];
 
-/** Whether a delivery has an id of its sender. The entries of rejected deliveries have ids of the log. */
+/**
+ * Reports whether the id of a delivery comes from its sender. Rejected deliveries have ids from the
+ * log.
+ */
 const hasSenderId = (d: Delivery): boolean => d.status !== "rejected";
 
 export function Deliveries({ hook, onChange }: { hook: Hook; onChange: () => void }) {
@@ -45,7 +48,7 @@ export function Deliveries({ hook, onChange }: { hook: Hook; onChange: () => voi
   const list = useList<Delivery>("/api/hooks/deliveries", params);
   useLive("runs", list.reload); // the service reports deliveries as changes of runs
   useDelivered(list.reload);
-  const newest = list.data?.[0] && list.data[0].id + list.data[0].receivedAt; // a delivery that is rejected again has the same id, but another time
+  const newest = list.data?.[0] && list.data[0].id + list.data[0].receivedAt; // a delivery rejected again has the same id, but a new time
   useEffect(() => {
     if (newest !== undefined) onChange(); // the page then shows the time of the newest delivery
   }, [newest]);

@@ -16,7 +16,10 @@ export function useHooks() {
   return list;
 }
 
-/** Whether the newest delivery was rejected, which usually means that the sender has another secret. */
+/**
+ * Whether the newest delivery was rejected, which usually means that the sender uses a wrong
+ * secret.
+ */
 export const wasRejected = (h: Hook): boolean =>
   h.lastRejectedAt !== null && (h.lastDeliveryAt === null || Date.parse(h.lastRejectedAt) > Date.parse(h.lastDeliveryAt));
 

@@ -21,8 +21,8 @@ export interface Source {
   contentType?: string;
   /**
    * Returns the steps that remain to be done at the sending service after the webhook was created
-   * in Parley. header is the header of the signature or the token, or empty if the sender
-   * determines it.
+   * in Parley. The argument header is the header of the signature or the token, or empty if the
+   * sender determines that header.
    */
   steps: (header: string) => string[];
   /** A note about how the service delivers. */

@@ -68,7 +68,7 @@ interface BarsProps extends Axes {
   points: { label: string; parts: { name: string; value: number }[] }[];
   /** Formats a value. The default is a whole number. */
   format?: (n: number) => string;
-  /** Formats a value of the vertical axis, if it differs from other values. */
+  /** Formats a value of the vertical axis, if the axis needs another format than other values. */
   tick?: (n: number) => string;
   /** The upper end of the axis of an empty chart. */
   typical?: number;

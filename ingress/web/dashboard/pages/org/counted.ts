@@ -6,8 +6,8 @@ const cacheTime = 11_000; // milliseconds after which the service has counted ag
 const pace = 5_000; // milliseconds between two reloads
 
 /**
- * Reloads usage when runs change. The first response may be an older count, so it reloads again
- * after the service has counted again.
+ * Reloads usage when runs change. The first response may contain the cached figures, so the figures
+ * are loaded again when the service has counted again.
  */
 export function useCounted(reload: () => void): void {
   const later = useRef(new Set<ReturnType<typeof setTimeout>>()).current;

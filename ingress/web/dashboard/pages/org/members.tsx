@@ -71,7 +71,7 @@ export function Members() {
   );
 }
 
-/** The actions for a member. stays: the signed-in person may not leave. */
+/** The actions for a member. If stays is true, the signed-in person may not leave. */
 function MemberActions({ of: m, onChange, onLink, stays }: { of: Member; onChange: () => void; onLink: (link: Link) => void; stays: boolean }) {
   const me = useSession()?.caller.userId === m.id;
   const owner = useMay("owner");

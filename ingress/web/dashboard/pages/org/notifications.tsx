@@ -27,7 +27,7 @@ export function useEndpoints(shown: boolean) {
 
 type Endpoints = ReturnType<typeof useEndpoints>;
 
-/** Reports on the other tabs that the service has disabled an endpoint. */
+/** On the other tabs, shows that the service has disabled an endpoint. */
 export function DisabledNote() {
   const off = (useOverview().data?.notifications ?? []).filter((e) => e.disabledReason !== null);
   if (off.length === 0) return null;

@@ -43,7 +43,7 @@ function useKind<T>(kind: Subject, wanted: ReadonlySet<Subject>): T[] {
   return useQuery(wanted.has(kind) ? "subjects " + kind : null, read).data?.data ?? [];
 }
 
-/** Returns the options of a select for subjects of a kind. */
+/** Returns the options of a selection field for subjects of a kind. */
 export function choicesFor(s: Subjects, kind: Subject): { value: string; label: string }[] {
   if (kind === "agent") return s.agents.map((a) => ({ value: a.id, label: a.name }));
   if (kind === "key") return s.keys.map((k) => ({ value: k.id, label: `${k.name} (…${k.lastFour})` }));

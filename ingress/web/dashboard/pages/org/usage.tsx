@@ -57,8 +57,8 @@ export function UsageSection({ subjects }: { subjects: Subjects }) {
 }
 
 /**
- * Shows the name of a group, which selects the subject. Templates and deleted subjects cannot be
- * selected.
+ * Shows the name of a group as a button that selects the subject of the group. Templates and
+ * deleted subjects cannot be selected, so their names are plain text.
  */
 function GroupName({ of: g, by, subjects, choose }: { of: UsageGroup; by: Subject; subjects: Subjects; choose: (id: string) => void }) {
   const { id } = g;

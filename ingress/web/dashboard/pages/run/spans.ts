@@ -29,8 +29,8 @@ export interface Part {
   from: number;
   took: number;
   /**
-   * The duration to show, in milliseconds. It differs from took if the shown durations of an
-   * attempt's parts would otherwise add up to more than that of the attempt.
+   * The duration to show, in milliseconds. It differs from the field took if the shown durations of
+   * an attempt's parts would otherwise add up to more than that of the attempt.
    */
   shown: number;
   status: string;
@@ -90,9 +90,10 @@ function read(ms: number): number {
 
 /**
  * Returns the durations to show for parts that follow each other. Durations that would be rounded
- * up are rounded down until the parts add up to at most the shown duration of the whole. A fixed
- * duration, which other places show too, is changed last. If the whole is rounded down, parts of
- * less than a second, which are exact, may exceed it by less than its unit.
+ * up are rounded down, until the shown durations add up to at most the shown duration of the whole.
+ * A fixed duration, which other places also show, is the last to be rounded down. Parts of less
+ * than a second are exact. If the whole is rounded down, such parts may add up to more than its
+ * shown duration, by less than the unit to which it is rounded.
  */
 export function roundDurations(whole: number, parts: { took: number; fixed?: boolean }[]): number[] {
   const shown = parts.map((p) => p.took);
@@ -128,10 +129,10 @@ function spanTimes(spans: Span[], now: number, findCall: (s: Span) => ToolCall |
   return times;
 }
 
-/** Reports whether a part shares time with another one. Calls of the same turn run in parallel. */
+/** Reports whether a part shares time with another part. Calls of the same turn run in parallel. */
 const overlaps = (p: Part, all: Part[]): boolean => all.some((o) => o !== p && o.from < p.from + p.took && p.from < o.from + o.took);
 
-/** Sets the durations to show of the parts of each attempt. */
+/** Sets the shown durations of the parts of each attempt. */
 function fit(parts: Part[]): void {
   for (const attempt of parts.filter((p) => p.span.kind === "attempt")) {
     const all = parts.filter((p) => p.within && p.span.attempt === attempt.span.attempt);

@@ -143,7 +143,10 @@ function Main({ filter, names }: FiltersProps) {
   );
 }
 
-/** Opens when one of its filters is set. Clearing the filter does not close it. */
+/**
+ * The less frequent filters. The group opens when one of its filters is set, and stays open when
+ * the filter is cleared.
+ */
 function MoreFilters(props: FiltersProps) {
   const { from, to, trigger, automation, session } = props.filter;
   const set = [from, to, trigger, automation, session].some((value) => value !== "");
@@ -205,8 +208,8 @@ function Typed({ label, name, value, placeholder = Words.any, maxLength }: { lab
 }
 
 /**
- * Converts a time of the API to the local time without a zone that the browser's field expects.
- * Returns "" if there is no time.
+ * Converts a time of the API to the form that the browser's field expects: local time without a
+ * zone. Returns "" if there is no time.
  */
 function local(time: string): string {
   const at = Date.parse(time);

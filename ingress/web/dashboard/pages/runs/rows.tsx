@@ -18,7 +18,10 @@ export const runHref = (run: { id: string }): string => "/dashboard/runs/" + enc
 
 const aside = /^\s*\([^\n]*\)[ \t]*\n+(?=\s*\S)/; // a first line in parentheses is a note, for example by the offline model
 
-/** Returns the message that started a run, in one line. The list of runs cuts long messages. */
+/**
+ * Returns the message that started a run, in one line. The list of runs contains long messages only
+ * in part.
+ */
 export const runQuestion = (run: RunSummary): string => messageTitle(run.input?.message ?? "", run.attachments).slice(0, 300);
 
 /** Describes the state or result of a run in one line. */
