@@ -126,8 +126,8 @@ func (s *loadEnv) addRows(c *comparison, clients int, rounds [2][]values) {
 	}
 }
 
-// only returns a function for the field goal of a comparison. The comparison then has a single
-// goal, for one measure, from the given number of clients upward.
+// only returns a function for the field goal of a comparison whose single goal is for the given
+// measure. The goal applies from the given number of clients upward.
 func only(measure string, clients int, g *goal) func(int, string) *goal {
 	return func(n int, of string) *goal {
 		if n < clients || of != measure {
