@@ -1,6 +1,6 @@
 -- Returns up to $1 running runs whose lease of $2 has expired: each organization's first run comes
--- before any organization's second run. For the duration of a lease after a start of the server it
--- returns none, because the outage kept living workers from renewing their leases.
+-- before any organization's second run. For the duration of a lease after PostgreSQL has started,
+-- it returns no runs. While PostgreSQL was down, living workers could not renew their leases.
 --
 -- Called by executiondb.RequeueLost, which locks each run and checks it again. Takes no row locks.
 CREATE OR REPLACE FUNCTION lost_runs(bigint, interval)

@@ -1,7 +1,7 @@
 -- Returns the open invitations to the proven address of the transaction's user.
 --
--- An account that has lost its address to another account has none. Called by accountdb. Runs as
--- parley_system, because the user is not a member of these organizations yet.
+-- Returns no invitations for an account that has lost its address to another account. Called by
+-- accountdb. Runs as parley_system, because the user is not a member of these organizations yet.
 CREATE OR REPLACE FUNCTION parley_own_invitations()
 RETURNS TABLE (id text, org_id text, organization text, role text, created_at timestamptz, expires_at timestamptz)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$

@@ -1,4 +1,4 @@
--- Deletes invitations a day after their expiry, and returns the number of deleted ones.
+-- Deletes invitations a day after their expiry, and returns the number of deleted invitations.
 --
 -- Called by accountdb.PruneLogins. Locks the rows that it deletes.
 CREATE OR REPLACE FUNCTION parley_prune_invitations() RETURNS bigint

@@ -1,4 +1,5 @@
--- Returns up to $2 queued runs during whose execution $1 workers have died.
+-- Returns up to $2 queued runs that have lost at least $1 workers. Each of these workers died while
+-- it executed the run.
 --
 -- Called by executiondb.EndPoison, which locks each run, checks it again and lets it fail. So a run
 -- that kills its workers is not executed forever. Takes no row locks.

@@ -1,7 +1,7 @@
 -- Clears the delay of up to $1 runs whose time has come, and returns the number of these runs.
 --
--- Called by queuedb.DispatchWaiting. The runs then wait for a slot. Locks the runs, and skips
--- locked ones.
+-- Called by queuedb.DispatchWaiting. The runs then wait for a slot. Locks the runs, and skips runs
+-- that another transaction has locked.
 CREATE OR REPLACE FUNCTION release_delayed_runs(bigint) RETURNS bigint
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE

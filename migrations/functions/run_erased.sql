@@ -1,6 +1,7 @@
 -- Deletes the playback record and the words of an erased run, and the bodies of the run's
--- deliveries. The trigger recognizes an erasure, because no other statement changes a run's input
--- and leaves no result. The run is recorded for index_runs, which may be adding its words.
+-- deliveries. The trigger recognizes an erasure: no other statement changes the input of a run and
+-- leaves the run without a result. The run is recorded for index_runs, which may be adding its
+-- words.
 --
 -- The trigger unnotify_run_erased deletes the run's notifications under the same condition.
 CREATE OR REPLACE FUNCTION run_erased() RETURNS trigger

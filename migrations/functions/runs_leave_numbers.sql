@@ -1,5 +1,6 @@
--- Adds removed runs to past_usage, past_usage_by and past_automations. Rows are locked in one order, so that concurrent
--- removals only wait for each other. An erased run has no automation.
+-- Adds removed runs to past_usage, past_usage_by and past_automations. All removals lock the rows
+-- in the same order. Concurrent removals therefore wait for each other, but do not deadlock. An
+-- erased run has no automation.
 --
 -- Fires for each statement that deletes runs. Reports of usage and lists of automations thus stay
 -- complete after the retention period; see prune_past.

@@ -27,7 +27,7 @@ BEGIN
     CONTINUE WHEN n = 0;
     since := budget_start(b.period, clock_timestamp());
     IF open_budget(b, since) THEN
-      n := 0; -- the runs are in the table, so the seed has counted them
+      n := 0; -- open_budget has counted the runs, because they are already in the table runs
     END IF;
     UPDATE budget_counts c SET used = c.used + n WHERE c.budget_id = b.id AND c.starts_on = since AND c.used + n <= b.most;
     IF NOT FOUND THEN

@@ -26,7 +26,7 @@ BEGIN
   IF unknown IS NULL THEN
     RETURN;
   END IF;
-  -- Short words are similar to too many others, and a number is never a misspelling of another
+  -- Short words are similar to too many other words, and a number is never a misspelling of another
   -- number.
   SELECT array_agg(-1 - a.n), array_agg(a.term), array_agg(a.likeness) INTO numbers, terms, likeness
   FROM (SELECT u.n, t.term, t.likeness, max(t.likeness) OVER (PARTITION BY u.n) AS best

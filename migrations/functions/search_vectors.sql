@@ -31,7 +31,8 @@ BEGIN
     nearest := ARRAY(SELECT v.chunk_id FROM unnest(chosen) AS c (id) JOIN document_vectors v ON v.document_id = c.id
       WHERE v.org_id = org AND v.model = made_by AND length(v.signs) = length(sought) ORDER BY bit_count(v.signs # sought), v.chunk_id LIMIT compared);
   END IF;
-  -- Each search looks for pgvector, because an administrator may install or drop it. It accepts up to 16000 dimensions.
+  -- Each search looks for pgvector, because an administrator may install or drop it. pgvector
+  -- accepts up to 16000 dimensions.
   SELECT quote_ident(n.nspname) INTO home FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
   WHERE e.extname = 'vector' AND has_schema_privilege(n.oid, 'USAGE') AND cardinality(vec) <= 16000;
   IF home IS NULL THEN

@@ -2,7 +2,7 @@
 -- reservations. The reserved amounts count as used.
 --
 -- Called by budgetdb.SettleLost. Locks one count at a time, in the order that all functions use.
--- Reservations of calls without a run are included, since no open run has an empty id.
+-- Reservations of calls without a run are included, because no open run has an empty id.
 CREATE OR REPLACE FUNCTION settle_lost_budgets(most bigint, age interval) RETURNS bigint
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE

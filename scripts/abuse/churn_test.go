@@ -199,8 +199,9 @@ func (c *churn) begun(ctx context.Context) {
 	}
 }
 
-// connect opens a connection and sends one request. It reports whether the service has accepted the
-// connection, as the status of the response shows.
+// connect opens a connection and sends one request. The result status is the status code of the
+// response, "closed" if the service sent no response, or empty if the connection could not be
+// opened.
 func (c *churn) connect(ctx context.Context) (conn net.Conn, status string) {
 	conn, err := c.idler.dial.DialContext(ctx, "tcp", strings.TrimPrefix(c.idler.url, "http://"))
 	if err != nil {

@@ -27,8 +27,8 @@
 // A value above the bound is measured again, because in the short form the slowest few requests
 // determine the percentile. The test fails after three consecutive measurements above the bound on
 // a quiet machine. A measurement during which other programs use more than a quarter of the machine
-// can only pass. If fewer than three of four measurements are quiet, the test prints NOT TESTED. If
-// a request from the victim is rejected, the test fails immediately.
+// cannot fail the test. If fewer than three of four measurements are quiet, the test prints NOT
+// TESTED. If a request from the victim is rejected, the test fails immediately.
 //
 // CI runs the short form in a separate stage, with no other load on the machine. Attackers use
 // little CPU time; the log contains the CPU time of the attackers and of the service.

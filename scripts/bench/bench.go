@@ -226,7 +226,7 @@ func (s *loadEnv) floor(ctx context.Context, c floor.Config, kinds ...string) (f
 	return f, dsn, err
 }
 
-// both starts the floor and Parley. It also returns the addresses of their databases.
+// both starts two services, the floor and Parley. It also returns the addresses of their databases.
 func (s *loadEnv) both(
 	ctx context.Context, fc floor.Config, pc parley.Config, kinds ...string,
 ) (bare *floor.Floor, p *parley.Parley, dsns [2]string, err error) {
@@ -236,8 +236,8 @@ func (s *loadEnv) both(
 	return bare, p, dsns, err
 }
 
-// keep registers a server of package model to be stopped at the end of the load, and returns the
-// server.
+// keep registers a server of package model and returns the server. The end of the load stops
+// registered servers.
 func keep[S interface{ Stop() }](s *loadEnv, server S) S {
 	s.stops = append(s.stops, func() error { server.Stop(); return nil })
 	return server

@@ -126,14 +126,14 @@ func (s *loadEnv) addRows(c *comparison, clients int, rounds [2][]values) {
 	}
 }
 
-// only returns a function for the field goal of a comparison with one goal, which applies from a
-// number of clients upward.
+// only returns a function for the field goal of a comparison whose single goal is for the given
+// measure. The goal applies from the given number of clients upward.
 func only(measure string, clients int, g *goal) func(int, string) *goal {
 	return func(n int, of string) *goal {
 		if n < clients || of != measure {
 			return nil
 		}
-		return new(*g) // each row has its own, because add sets the field Met
+		return new(*g) // each row has its own goal, because add sets the field Met
 	}
 }
 

@@ -18,8 +18,8 @@ const (
 	settleTime  = time.Second // if the samples do not agree within this time, the last one is used
 )
 
-// clientsWithin returns the wanted number of clients, or the number that the limit of open files
-// allows if that is smaller.
+// clientsWithin returns the wanted number of clients, or the largest number that the limit of open
+// files allows, whichever is smaller.
 func clientsWithin(wanted, filesOfEach int) (int, error) {
 	allowed, err := process.MaxFiles()
 	if err != nil {
@@ -65,7 +65,8 @@ func heldMemory(
 	return grown, errors.Join(release(), <-ended)
 }
 
-// measureMemory returns the memory of a group's processes once it stops changing, in bytes by name.
+// measureMemory returns the memory of each process of a group in bytes, by the name of the process;
+// see settledMemory.
 func measureMemory(ctx context.Context, group *process.Group) (map[string]int64, error) {
 	out := map[string]int64{}
 	for _, p := range group.Processes() {
@@ -78,7 +79,8 @@ func measureMemory(ctx context.Context, group *process.Group) (map[string]int64,
 	return out, nil
 }
 
-// settledMemory returns a process's memory once it stops changing, in bytes.
+// settledMemory waits until the memory of a process is steady, for at most settleTime. It returns
+// the last sample, in bytes.
 func settledMemory(ctx context.Context, p *process.Process) (int64, error) {
 	var samples []int64
 	for over := time.Now().Add(settleTime); ; {
@@ -98,5 +100,5 @@ func settledMemory(ctx context.Context, p *process.Process) (int64, error) {
 	}
 }
 
-// kibEach returns the bytes for each of n requests, in KiB.
+// kibEach converts the bytes that n requests occupy to KiB per request.
 func kibEach(bytes int64, n int) float64 { return float64(bytes) / float64(n) / (1 << 10) }

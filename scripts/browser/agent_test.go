@@ -139,8 +139,8 @@ func TestLeavingAsks(t *testing.T) {
 }
 
 // TestPreviewOfWidget chooses the look of a widget and talks to the agent in the preview, before
-// any origin is allowed. A reload keeps the look. Then it adds the service's own origin to the allowed ones, and opens a
-// page that contains the widget.
+// any origin is allowed. A reload keeps the look. Then the test allows the service's own origin,
+// and opens a page that contains the widget.
 func TestPreviewOfWidget(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)

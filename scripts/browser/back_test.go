@@ -128,8 +128,9 @@ func TestBackClosesDialogs(t *testing.T) {
 	p.is("button", "Filters (1)")
 }
 
-// TestBackKeepsInput presses Back in a dialog with unsaved input, and in a dialog with a secret that
-// is shown only once. Back asks before the input is lost, and does not close the second dialog.
+// TestBackKeepsInput presses Back in a dialog with unsaved input, and in a dialog with a secret
+// that is shown only once. In the first dialog, the dashboard asks before it discards the input.
+// The second dialog stays open.
 func TestBackKeepsInput(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)

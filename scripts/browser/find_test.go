@@ -196,7 +196,8 @@ func (p *page) object(node cdp.BackendNodeID) (runtime.RemoteObjectID, error) {
 	return resolved.Object.ObjectID, nil
 }
 
-// ask calls a JavaScript function with the area's element as this, and decodes the result.
+// ask calls a JavaScript function with the area's element as the value of this, and decodes the
+// result.
 func (a area) ask(into any, function string) error {
 	object, err := a.object()
 	if err != nil {
@@ -270,8 +271,8 @@ func shortened(s string) string {
 	return s
 }
 
-// click waits until the element with the given role and name is visible and not covered by another,
-// and clicks it.
+// click waits until the element with the given role and name is visible and not covered by another
+// element, and clicks it.
 func (a area) click(role, name string) {
 	a.p.t.Helper()
 	a.in(role, name).hit()

@@ -111,8 +111,8 @@ func (a area) snippet() (words string) {
 	return words
 }
 
-// commandWith returns the command on the page that contains the given word. It considers only
-// commands that have a copy button.
+// commandWith returns the page's command that contains the given word. It considers only commands
+// that have a copy button.
 func (p *page) commandWith(word string) (command string) {
 	p.t.Helper()
 	p.until("looking for a command with "+word, func() error {

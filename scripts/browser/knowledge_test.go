@@ -83,7 +83,8 @@ func TestKnowledgeOnAPhone(t *testing.T) {
 }
 
 // TestAskAboutDocument uploads a document on a phone and asks about it with two taps. The dialog of
-// the document offers the other agents that read it. Without such an agent, it offers to create one.
+// the document also offers other agents that read the document. Without such an agent, the list of
+// documents offers to create an agent.
 func TestAskAboutDocument(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)

@@ -145,8 +145,8 @@ func (p *page) visit(path string) {
 
 func (p *page) visitURL(address string) {
 	p.t.Helper()
-	// The page of a dialog that was just closed still moves in the history, which would stop the visit.
-	// An error means that the page navigates already.
+	// After a dialog has closed, the page may still be moving in the browser's history, which would
+	// stop the visit. An error means that the page is already navigating.
 	_ = p.try(nil, `async () => {
 		const moves = () => (history.state?.panels ?? 0) > document.querySelectorAll("dialog[open]").length;
 		for (const end = performance.now() + 3000; moves() && performance.now() < end; ) await new Promise((done) => setTimeout(done, 20));

@@ -48,8 +48,8 @@ func (p *page) scrolled() (y int) {
 }
 
 // TestBackRestoresScroll opens pages from lists that are scrolled down. The pages begin at their
-// top, and the browser's Back button shows the list as it was, with as many rows. A reload keeps the
-// position, too.
+// top, and the browser's Back button shows the list at the same position, with the same number of
+// rows. A reload also keeps the position.
 func TestBackRestoresScroll(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -110,7 +110,8 @@ func TestFaultOnAPhone(t *testing.T) {
 	p.resize(phone)
 	p.visit("/dashboard/agents/" + agent + "/embed")
 	p.fill("Add an origin", "www.example.com/index.html")
-	p.js(nil, `() => scrollBy(0, document.activeElement.getBoundingClientRect().bottom - innerHeight)`) // its hint and its error are below the window
+	// The hint and the error of the field are below the window.
+	p.js(nil, `() => scrollBy(0, document.activeElement.getBoundingClientRect().bottom - innerHeight)`)
 	for range 2 {
 		p.press("Enter")
 		p.focusIs("textbox", "Add an origin")

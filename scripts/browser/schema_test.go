@@ -43,7 +43,7 @@ func TestAgentSchema(t *testing.T) {
 	p.fill("JSON Schema", `{"type":"object","required":["due"],"properties":{"due":{"type":"string","format":"date","pattern":"^2027-"}}}`)
 	p.seesNot("JSON Schema is not a usable JSON Schema")
 
-	// The offline model finds no date of that year in this message, so no answer matches.
+	// The offline model finds no date of 2027 in this message, so no answer matches.
 	p.click("button", "Try")
 	p.sees("The answer does not match the output schema: /due")
 

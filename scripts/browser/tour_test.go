@@ -65,7 +65,7 @@ func TestTour(t *testing.T) {
 	logins.seesNot("Go-http-client") // the login sessions with which Parley itself created the account and the key have ended
 
 	p.visit("/dashboard/automations")
-	p.sees("No named automation has run yet") // the run that the first start of Parley makes has no name
+	p.sees("No named automation has run yet") // the run that Parley creates at its first start belongs to no named automation
 	p.click("link", "list of runs")
 	p.arrives("/dashboard/runs")
 	p.sees("What is 6 times 7?")

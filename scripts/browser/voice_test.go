@@ -50,7 +50,7 @@ func recording(t *testing.T, words string) (path string) {
 		t.Fatal(err)
 	}
 
-	// The connection opens during the first silence. The second one ends the turn.
+	// The connection opens during the first silence. The second silence ends the turn.
 	before, behind := realtimeclient.Silence(8*time.Second), realtimeclient.Silence(time.Second)
 	samples := slices.Concat(before, said, behind)
 	const rate = realtimeclient.Rate

@@ -164,8 +164,8 @@ func (w *watch) handleEvent(event any) {
 	case *runtime.EventBindingCalled:
 		w.faultf("%s", e.Payload)
 	case *log.EventEntryAdded:
-		// Errors of network requests are skipped here, because the function changes handles them
-		// with more detail.
+		// Errors of network requests are skipped here, because the method named changes reports
+		// them with more detail.
 		refusal := w.origin && strings.Contains(e.Entry.Text, "blocked by CORS policy")
 		if e.Entry.Level == log.EntryLevelError && e.Entry.Source != log.EntrySourceNetwork && !refusal {
 			w.faultf("%s: %s (%s)", e.Entry.Source, e.Entry.Text, e.Entry.URL)
@@ -177,7 +177,7 @@ func (w *watch) handleEvent(event any) {
 	}
 }
 
-// The method changes handles an event of a request, a WebSocket or a navigation.
+// The method named changes handles an event of a request, a WebSocket or a navigation.
 func (w *watch) changes(event any) {
 	switch e := event.(type) {
 	case *network.EventRequestWillBeSent:

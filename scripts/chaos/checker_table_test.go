@@ -359,7 +359,7 @@ func TestScheduleIsDrawnFromItsSeed(t *testing.T) {
 		}
 	}
 
-	if drawn[kill] < 330 { // the test requires 300 kills that have an effect, and some strike a part that is already down
+	if drawn[kill] < 330 { // the test requires 300 kills with an effect, and some drawn kills strike a part that is already down
 		t.Errorf("kills in ten minutes = %d, want at least 330", drawn[kill])
 	}
 }

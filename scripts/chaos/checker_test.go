@@ -226,7 +226,8 @@ func checkUnchanged(e *evidence, wrong func(string, ...any), checked func(string
 }
 
 // checkEffects checks the payments in the ledger. An idempotent bill must always be sent with the
-// same key. An unsafe bill may be sent again only if the person has decided that.
+// same key. An unsafe bill may be sent again only as often as the person has decided to send it
+// again.
 func checkEffects(e *evidence, wrong func(string, ...any), checked func(string)) {
 	resent := map[string]int{}
 	for _, d := range e.Decisions {

@@ -391,8 +391,9 @@ func (s *striker) snapshot(ctx context.Context, f fault) bool {
 	return held
 }
 
-// holdSnapshot keeps a snapshot open until the time end or until PostgreSQL stops. It returns the
-// number of transactions that began meanwhile, or -1 if it could not take a snapshot.
+// holdSnapshot keeps a snapshot open until the time in the argument end, or until PostgreSQL stops
+// if that is earlier. It returns the number of transactions that began meanwhile, or -1 if it could
+// not take a snapshot.
 func (s *striker) holdSnapshot(ctx context.Context, end time.Time) (age int) {
 	tx, err := s.cluster.DB.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
 	if err != nil {

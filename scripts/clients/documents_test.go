@@ -36,7 +36,7 @@ var testedElsewhere = []string{
 }
 
 // TestDocuments runs every code block in every document. It fails if a block has no language or an
-// unknown one.
+// unknown language.
 func TestDocuments(t *testing.T) {
 	t.Parallel()
 	root := testkit.Root(t)

@@ -188,7 +188,7 @@ func installed(t *testing.T, from string) (modules string) {
 }
 
 // linkEntries creates the directory named to, with a link to each entry of the directory named
-// from. Tests share the latter, so only the new directory may get more entries.
+// from. Tests share the directory from, so they may add entries only to the directory to.
 func linkEntries(t *testing.T, from, to string) {
 	t.Helper()
 	entries, err := os.ReadDir(from)
@@ -224,7 +224,8 @@ func needsPython(t *testing.T) (python string) {
 	return python
 }
 
-// pythonHas is a program that checks the interpreter's version and modules for building packages.
+// pythonHas is a program that checks the version of the interpreter, and that the interpreter has
+// the modules for building packages.
 const pythonHas = `import importlib.util as u, sys
 lacks = [m for m in ("venv", "ensurepip", "pip", "setuptools", "wheel") if not u.find_spec(m)]
 if sys.version_info < (3, 11): sys.exit("version " + sys.version.split()[0] + " is too old (minimum: 3.11)")

@@ -89,8 +89,9 @@ esac
 exec %s "$@"
 `
 
-// builds puts the script built into the reader's PATH, so that commands do not build a clone of the
-// repository. It does so only with -short, and only if no file of the repository has changed.
+// builds puts the script in the constant built into the reader's PATH, so that commands do not
+// build a clone of the repository. It does so only with -short, and only if no file of the
+// repository has changed.
 func (r *reader) builds(t *testing.T) {
 	t.Helper()
 	changes, err := exec.CommandContext(t.Context(), "git", "-C", r.root, "status", "--porcelain").Output()
@@ -122,8 +123,8 @@ func (r *reader) text(b fenced.Block) string {
 	return receivers.ReplaceAllString(text, strconv.Itoa(r.receiver))
 }
 
-// keep saves a block as a file if its first line names one. It returns false if the block is not a
-// file.
+// keep saves a block as a file if the block's first line names a file. It returns false if the
+// block is not a file.
 func (r *reader) keep(t *testing.T, b fenced.Block) bool {
 	t.Helper()
 	if b.File == "" {

@@ -14,7 +14,7 @@
 // the client decides according to the till. In the end, every call has its answer, one run and one
 // effect, and a replay returns the same JSON.
 //
-// TestRows injects one fault at a time: at every point in shared/failpoint, and every fault that
-// docs/reliability.md names. TestPairs kills two processes of a run. The first one is killed at one
-// point, and the process that continues the run is killed at another point.
+// TestRows injects one fault at a time: a fault at each point in shared/failpoint, and each fault
+// that docs/reliability.md names. TestPairs kills two processes of a run. The first one is killed
+// at one point, and the process that continues the run is killed at another point.
 package crashpoints

@@ -107,7 +107,8 @@ func pays(req openaistub.Request) (openaistub.Reply, bool) {
 // rate is the name of the client's tool.
 const rate = "rate"
 
-// rates calls the client's tool, or answers with the tool's result if it is in the messages.
+// rates answers with the result of the client's tool if the last message is a result. Otherwise it
+// calls the client's tool.
 func rates(lastRole, content string) openaistub.Reply {
 	if lastRole == "tool" {
 		return openaistub.Reply{Text: "done: " + content}

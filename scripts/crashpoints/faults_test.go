@@ -35,7 +35,8 @@ func (b *testEnv) hold(at failpoint.Point) (armed string, release func()) {
 	}
 }
 
-// rearm replaces the process of a role by one that waits at a failpoint until release is called.
+// rearm replaces the process of a role with another process, which waits at a failpoint until
+// release is called.
 func (b *testEnv) rearm(r role, at failpoint.Point) (release func()) {
 	b.Helper()
 	armed, release := b.hold(at)
@@ -241,7 +242,7 @@ type cut struct {
 
 // TestPartition disconnects each process from PostgreSQL and from NATS, in one direction and in
 // both. At that moment, the process is about to use the server. When the partition ends, the data
-// that it held back arrives.
+// that the partition held back arrives.
 func TestPartition(t *testing.T) {
 	t.Parallel()
 	ways := map[string]func(*testkit.FaultProxy){

@@ -59,7 +59,7 @@ type pair struct{ first, second crashPoint }
 func (p pair) name() string { return fmt.Sprintf("%s then %s", p.first.at, p.second.at) }
 
 // pairs combines each point on the path with each point that a run passes after a kill at the first
-// one.
+// point.
 func pairs() (all []pair) {
 	for n, first := range path {
 		for _, second := range pointsAfter(n) {

@@ -8,8 +8,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// strike is a fault of a process at a point. The value of the field does is "kill" or "stop", as in
-// PARLEY_FAILPOINTS.
+// strike is a fault of a process at a point. The value of the field named does is "kill" or "stop",
+// as in PARLEY_FAILPOINTS.
 type strike struct {
 	role role
 	at   failpoint.Point

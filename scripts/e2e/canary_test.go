@@ -157,8 +157,9 @@ func TestCanariesStayWithTheirOrganization(t *testing.T) {
 	}
 }
 
-// checkMarks fails the test if it finds the mark of organization m in the other organization's
-// model calls and in the messages on the bus.
+// checkMarks fails the test if a model call or a message on the bus contains the marks of both
+// organizations. It also fails the test if a message contains a secret or a prompt of organization
+// m.
 func checkMarks(t *testing.T, c *cluster, bus *wiretap, m, other markedOrg) {
 	t.Helper()
 	prompts := 0

@@ -224,7 +224,7 @@ type factGenerator struct {
 }
 
 // factKind is a way to make values from a passage. The function value returns a value, or "" if the
-// passage does not allow one. The field stands reports whether these values occur in the passage.
+// passage does not allow one. The field stands is true if these values occur in the passage.
 type factKind struct {
 	name   string
 	stands bool

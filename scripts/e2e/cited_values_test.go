@@ -26,7 +26,7 @@ const factsSchema = `{"type":"object","required":["facts"],"additionalProperties
 const factCount = 40
 
 // corpusModel is a model that answers from the passages that a search returned. Its answers contain
-// values that occur in the passages, values that do not, and citations for both.
+// values that occur in the passages, values that do not, and citations for all of these values.
 type corpusModel struct {
 	queries map[string]string // by prompt
 	seed    uint64
@@ -235,7 +235,8 @@ type factCounts struct {
 	firstDisagrees string
 }
 
-// add counts the citations that a run has kept and removed from the model's answer.
+// add counts the citations in the model's answer that a run has kept, and those that it has
+// removed.
 func (f factTally) add(t *testing.T, a *corpusAnswer, r *factsRun) {
 	t.Helper()
 	type key struct {
@@ -282,8 +283,8 @@ func sameValue(a string, b json.RawMessage) bool {
 	return json.Unmarshal([]byte(a), &one) == nil && json.Unmarshal(b, &other) == nil && one == other
 }
 
-// count counts one citation. stands reports whether the value occurs in the source, and kept
-// whether the run kept the citation.
+// count counts one citation. The argument stands is true if the value occurs in the source. The
+// argument kept is true if the run kept the citation.
 func (f *factCounts) count(stands, kept bool, what string) {
 	f.cited++
 	if stands {

@@ -79,7 +79,7 @@ func (b buyer) waits(t *testing.T, name string, receiver *till) (r boughtRun) {
 	return r
 }
 
-// results sends the result of the client's tool twice, as a client does that has lost the first
+// results sends the result of the client's tool twice, like a client that has lost the first
 // response. It returns the finished run.
 func (b buyer) results(t *testing.T, waiting boughtRun) (r boughtRun) {
 	t.Helper()

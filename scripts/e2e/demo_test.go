@@ -108,8 +108,8 @@ func (a answer) wantTurnedAway(t *testing.T) {
 	}
 }
 
-// within fails the test if so much time has passed since the time began that the visitor's first
-// request may no longer count towards the limit.
+// within fails the test if the time since the argument began exceeds the limit's window. The
+// visitor's first request may then no longer count towards the limit.
 func within(t *testing.T, began time.Time) {
 	t.Helper()
 	if took := time.Since(began); took >= demoWindow {

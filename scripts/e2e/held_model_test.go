@@ -168,7 +168,7 @@ func (m *heldModel) called(n int) (messages int, last time.Time) {
 	return messages, m.last
 }
 
-// since returns the messages in the order of their first calls, without the first n.
+// since returns the messages in the order of their first calls, without the first n messages.
 func (m *heldModel) since(n int) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -348,7 +348,7 @@ func eventFlood(t *testing.T, owner account, _ *edge) {
 }
 
 // soundFlood sends minutes of audio as fast as the connection accepts them. The service must slow
-// the client down to the speed at which it can recognize speech.
+// the client down to the speed at which the service can recognize speech.
 func soundFlood(t *testing.T, owner account, _ *edge) {
 	t.Helper()
 	k := owner.converse(t, "")

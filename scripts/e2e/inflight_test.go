@@ -56,7 +56,8 @@ func newInFlight(t *testing.T, settings ...string) *inFlight {
 	return f
 }
 
-// each calls the function do for each number below n, with some of the calls at the same time.
+// each calls the function do for each number below n. Up to inFlightClients calls run at the same
+// time.
 func each(n int, do func(n int)) {
 	var group sync.WaitGroup
 	var next atomic.Int64
@@ -110,7 +111,7 @@ func (f *inFlight) awaitInProgress(t *testing.T, n int) {
 }
 
 // awaitCalledAgain waits until each message has a second call, and returns the time of the last
-// one.
+// call.
 func (f *inFlight) awaitCalledAgain(t *testing.T) (last time.Time) {
 	t.Helper()
 	eventually(t, inFlightWithin, "each run has been taken over", func() bool {
@@ -166,7 +167,8 @@ func TestStoppingWorkerRequeuesRunsInFlight(t *testing.T) { //nolint:paralleltes
 	t.Logf("%d runs: the worker exited after %.1f s, the last run was taken over after %.1f s",
 		f.runs, exited.Seconds(), last.Sub(stopped).Seconds())
 
-	// If a run had waited for its lease, the loss of its worker would have been counted.
+	// If a run had waited until its lease expired, the service would have counted the worker as
+	// dead.
 	if deaths := f.c.number(t, "SELECT count(*) FROM open_runs WHERE deaths > 0"); deaths != 0 {
 		t.Errorf("%d runs count the worker as dead", deaths)
 	}

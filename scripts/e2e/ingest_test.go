@@ -106,7 +106,7 @@ func strikeIngest(t *testing.T, signal string) {
 	case <-time.After(60 * time.Second):
 		t.Fatal("the document was not fetched")
 	}
-	for _, point := range points { // uploads the documents one by one, because a blocked claim delays all documents that it claims
+	for _, point := range points { // uploads one document at a time, because a blocked claim delays all of its documents
 		content := manual("mark" + point)
 		if point == "failed" {
 			content = []byte("%PDF-1.4\nthis is none\n")

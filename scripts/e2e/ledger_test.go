@@ -32,9 +32,10 @@ type ledger struct {
 	scripts []func(openaistub.Request) (openaistub.Reply, bool)
 }
 
-// call is one model call. ended is the time at which its answer was complete, or zero while it is
-// not. closed is the time at which the worker closed the connection before the answer was complete,
-// or zero.
+// call is one model call. The field ended is zero while the call is in progress. Then it is the
+// time of the last piece of the answer or, without an answer, the time at which the call was
+// aborted. If the worker closed the connection during the call, the field closed is the end of the
+// call; otherwise it is zero.
 type call struct {
 	prompt               string
 	began, ended, closed time.Time

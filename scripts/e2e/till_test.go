@@ -40,7 +40,7 @@ func newTill(t *testing.T) *till {
 	return l
 }
 
-// release lets all held requests continue, and holds no further ones.
+// release lets all held requests continue. The till holds no later requests.
 func (l *till) release() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -92,7 +92,7 @@ func treeBefore(t *testing.T) (dir string) {
 
 // wantNewerSchema fails the test if an SQL function has changed since the previous release and
 // there is no new numbered migration. Without a newer number, a binary of the previous release
-// would replace the changed functions by its own.
+// would replace the changed functions with its own functions.
 func wantNewerSchema(t *testing.T, before string) {
 	t.Helper()
 	now := testkit.Root(t)

@@ -67,7 +67,8 @@ const (
 )
 
 // TestChaosVoiceWorkerLostMidAnswer injects each fault while a voice worker speaks. The answer must
-// equal the undisturbed one, and the voice session must continue with its history.
+// equal the answer in the undisturbed voice session. The voice session with the fault must continue
+// with its history.
 func TestChaosVoiceWorkerLostMidAnswer(t *testing.T) {
 	t.Parallel()
 	needsVoice(t)
@@ -145,8 +146,8 @@ func more(k *talk, a realtimeclient.Answer, d time.Duration) realtimeclient.Answ
 	return next
 }
 
-// checkUndisturbed checks that an answer equals the undisturbed one, and that its pauses do not
-// exceed the limits for the fault.
+// checkUndisturbed checks that an answer equals the answer in the undisturbed voice session, and
+// that its pauses do not exceed the limits for the fault.
 func checkUndisturbed(t *testing.T, s workerFault, struck disturbed, whole realtimeclient.Answer) {
 	t.Helper()
 	got := struck.answer
@@ -211,7 +212,7 @@ func alike(uploads [][]byte, whole []byte) (n int) {
 }
 
 // TestChaosVoiceWorkerLostMidSpeech kills a voice session's worker while the user speaks, and
-// another one while the speech is being transcribed. The transcription provider must receive the
+// another worker while speech is being transcribed. The transcription provider must receive the
 // complete audio nevertheless.
 func TestChaosVoiceWorkerLostMidSpeech(t *testing.T) {
 	t.Parallel()

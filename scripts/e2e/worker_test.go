@@ -74,8 +74,8 @@ func (a account) wantLostAttempt(t *testing.T, id string, killed time.Time) {
 	if lost.Status != "lost" || lost.Message != "the worker was lost" || kept.Status != "completed" || lost.Attempt != 1 || kept.Attempt != 2 {
 		t.Fatalf("want an attempt that was lost and one that was completed: %s", got.body)
 	}
-	// The lost attempt ends when a sweeper finds its lease expired. It therefore ends at most the
-	// duration of a lease and a sweeper's interval after the kill.
+	// The lost attempt ends when a sweeper finds that the lease has expired. It therefore ends at
+	// most the duration of a lease and a sweeper's interval after the kill.
 	if !lost.StartedAt.Before(killed) || !lost.FinishedAt.After(killed) || lost.FinishedAt.After(killed.Add(lease+testkit.Within(15*time.Second))) ||
 		kept.StartedAt.Before(lost.FinishedAt) || kept.FinishedAt.Sub(kept.StartedAt) > lease {
 		t.Fatalf("the worker was killed at %s: %s", killed.UTC(), got.body)
@@ -239,8 +239,8 @@ func TestStoppingWorkerRequeuesItsRun(t *testing.T) {
 	if len(calls) != 2 {
 		t.Fatalf("%d model calls, want 2", len(calls))
 	}
-	// Heartbeats during the drain extended the lease. A second call before the end of the original
-	// lease therefore shows that the run did not wait for the lease to expire.
+	// Heartbeats during the drain extended the lease. A second model call before the end of the
+	// original lease therefore shows that the run did not wait for the lease to expire.
 	if took := calls[1].began.Sub(stopped); took > lease-2*time.Second {
 		t.Fatalf("the second attempt began %s after the first worker began to stop: it waited for the lease", took)
 	}

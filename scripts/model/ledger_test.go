@@ -42,8 +42,8 @@ type prepared struct {
 	held bool
 }
 
-// prepareEffect models PrepareEffect. It inserts the effect, or takes over the one that an earlier
-// attempt has inserted.
+// prepareEffect models PrepareEffect. It inserts the effect, or takes over the effect that an
+// earlier attempt has inserted.
 func (db *database) prepareEffect(r *run, fence int, e effect, asks bool) prepared {
 	if !db.holds(r, fence, false, "an effect") {
 		return prepared{}

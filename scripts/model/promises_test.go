@@ -160,7 +160,8 @@ func (s *sim) learns(o order, a answer, asked time.Duration) {
 	s.results[a.run] = a
 }
 
-// retained reports whether the retention period of a run has not ended, so that it holds its key.
+// retained reports whether a run still holds its key, because the run's retention period has not
+// ended.
 func (s *sim) retained(id int) bool {
 	r := s.db.byID(id)
 	return r != nil && (r.status == "" || r.expires > s.now)

@@ -202,8 +202,8 @@ func (s *sim) load(everybody *process) {
 	for n := range 4 + s.rng.n(7) {
 		o := order{org: s.rng.n(orgs), allowed: patience, work: s.drawWork()}
 		o.session = 10*o.org + s.rng.n(3)
-		// Only a third of the schedules have branches, so that in the others enough runs wait for
-		// earlier runs of their session.
+		// Only a third of the schedules have branches, so that in the other schedules enough runs
+		// wait for earlier runs of their session.
 		o.branch = s.seed%3 == 2 && s.rng.n(2) == 0
 		if s.rng.n(2) == 0 {
 			o.session = 100 + n
@@ -256,8 +256,8 @@ func (s *sim) drawPrevious(session int) int {
 }
 
 // expire gives a run a short retention period, and starts clients that use the run's key at about
-// the time when it expires. As in the product, the retention period is longer than the stream's
-// duplicate window. The next run with the key has the same message IDs as this one.
+// the time when this period ends. As in the product, the retention period is longer than the
+// stream's duplicate window. The next run with the key has the same message IDs as this run.
 func (s *sim) expire(everybody *process, o *order) {
 	o.retention = s.rng.between(time.Millisecond, 3*time.Second)
 	if !s.mutant.keyShorterThanWindow {

@@ -175,8 +175,8 @@ func (t *task) sleep(d time.Duration) {
 	t.pass()
 }
 
-// kill ends a process with its tasks and memory. by is the task that calls kill. If it belongs to
-// the process, kill does not return.
+// kill ends a process with its tasks and memory. The argument by is the task that calls kill. If
+// this task belongs to the process, kill does not return.
 func (s *sim) kill(p *process, by *task) {
 	if p.dead {
 		return

@@ -207,8 +207,8 @@ func (b *bus) loseStore() {
 	b.exists, b.messages, b.known = false, nil, map[string]time.Duration{}
 }
 
-// truncate removes the newest messages, even if NATS has confirmed them, and the duplicate window,
-// as after a crash of the machine.
+// truncate removes the newest messages, as a crash of the machine may. NATS may have confirmed
+// these messages. forgetDuplicates removes the duplicate window.
 func (b *bus) truncate() {
 	n := b.sim.rng.n(len(b.messages) + 1)
 	b.sim.tracef("the last %d of %d job messages are lost", len(b.messages)-n, len(b.messages))

@@ -73,7 +73,7 @@ seeded.addMessage({ id: "t", role: "tool", toolCallId: "c", content: "5" });
 await assert.rejects(ask(seeded, "AGUI-SEEDED three"), /messages/);
 
 // A request for another answer to the first message replaces the first answer. The agent must not
-// receive the messages that followed it.
+// receive the messages that followed the first answer.
 const reloaded = agentOf(AGENT_ID, "agui-7");
 await ask(reloaded, "What is my code word?");
 await ask(reloaded, "My code word is heron.");

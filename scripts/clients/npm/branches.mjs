@@ -83,7 +83,7 @@ const changed = [user("My code word is otter."), { role: "assistant", content: "
 assert.match(await complete(changed, named), /otter/);
 assert.match(await complete([user("What is my code word?")], named), /otter/);
 
-// After it has been cancelled, a background response is still marked as a background response.
+// A cancelled background response is still marked as a background response.
 const background = await ask("slowly: In the background, for a while.", { model: STUB_ID, background: true, metadata: { a: "b" } });
 const cancelled = await openai.responses.cancel(background.id);
 assert.deepEqual([cancelled.background, cancelled.metadata], [true, { a: "b" }]);

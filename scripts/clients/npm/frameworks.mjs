@@ -1,7 +1,8 @@
 // Calls agents with frameworks that use OpenAI's API: the AI SDK's providers, OpenAI's Agents SDK,
 // LangChain and LlamaIndex. Each framework reads whole and streamed answers, gets data that matches
 // a schema, retries after a broken connection, and reports why a request was rejected. A framework
-// that supports citations also reads citations, and one that can stop answers stops an answer.
+// that supports citations also reads citations. A framework that can stop answers also stops an
+// answer.
 import assert from "node:assert/strict";
 import { createOpenAI } from "@ai-sdk/openai";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";

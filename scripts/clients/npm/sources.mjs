@@ -25,7 +25,7 @@ async function open(link) {
 
 const linkIn = (text) => text.match(/\n\n\*\*Files\*\*\n\n- \[table\.csv\]\((\S+)\)$/)?.[1] ?? assert.fail(text);
 
-// The text of a completion ends with a link to the created file, whether it is streamed or not.
+// Whether a completion is streamed or not, its text ends with a link to the created file.
 const whole = await client.chat.completions.create({ model: AGENT_ID, messages: [program], metadata });
 const content = whole.choices[0].message.content;
 assert.equal(await open(linkIn(content)), "a,b\n1,2\n");
@@ -44,8 +44,8 @@ const { input } = await api("GET", `/api/runs?id=${next.parley.runId}&timeline=1
 assert.equal(input.history.length, 1);
 assert.doesNotMatch(input.history[0].answer, /\*\*Files\*\*/);
 
-// A response cites the created file. The client can download it with its key, and anyone can with
-// the link.
+// A response cites the created file. The client can download the file with its key. Anyone can
+// download it with the link.
 const response = await client.responses.create({ model: AGENT_ID, input: program.content, metadata: { session_id: "sources-1" } });
 const cited = response.output.at(-1).content[0].annotations.find((a) => a.type === "container_file_citation");
 assert.equal(cited.filename, "table.csv");
@@ -64,8 +64,8 @@ assert.match(listed.choices[0].message.content, /\n\n\*\*Sources\*\*\n\n- \[1\] 
 const unlisted = await client.chat.completions.create({ model: KNOWS_ID, messages: [user(QUESTION)] });
 assert.doesNotMatch(unlisted.choices[0].message.content, /\*\*Sources\*\*/);
 
-// A test of the agent's connections reports the unreachable MCP server. A run reports it as a
-// warning.
+// A test of the agent's connections reports the unreachable MCP server. A run reports the
+// unreachable server as a warning.
 const check = await api("POST", `/api/agents?id=${LACKS_ID}&action=check`);
 assert.deepEqual(check.checks.map((c) => [c.kind, c.name, c.ok]), [["model", "offline/echo", true], ["mcp", "missing", false]]);
 assert.equal(check.checks[1].detail, "The host could not be reached.");

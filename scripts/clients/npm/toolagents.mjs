@@ -75,7 +75,7 @@ const parts = {
   },
 
   // The agent "forecaster" returns data that it makes from a function's result. The agent
-  // "reception" hands the chat over to it.
+  // "reception" hands the chat over to "forecaster".
   async handoffs() {
     for (const useResponses of [true, false]) await handOver(useResponses);
   },

@@ -101,8 +101,9 @@ func (p *Proxy) DropWhen(ready func() bool) *Door {
 }
 
 // CutStreams returns a door that cuts the first n event streams in the middle of a frame. The seed
-// selects the position of each cut, which is between after and 2*after bytes. Half of the cuts
-// close the connection gracefully, and the other half reset it.
+// selects the position of each cut, in bytes. The position is at least the argument after and less
+// than twice as much. Half of the cuts close the connection gracefully, and the other half reset
+// it.
 func (p *Proxy) CutStreams(n, after int, seed uint64) *Door {
 	return p.door(newCutStreams(n, after, seed))
 }

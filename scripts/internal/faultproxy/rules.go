@@ -76,7 +76,7 @@ type dropWhen struct {
 	ready func() bool
 }
 
-// after passes on every response: the requests that are to be dropped never get one.
+// after passes on every response. Requests that are to be dropped get no response.
 func (f *dropWhen) after(*http.Request, *http.Response) cut { return everything }
 
 // cutStreams is the rule of Proxy.CutStreams: it cuts the first event streams.

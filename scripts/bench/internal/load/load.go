@@ -166,9 +166,9 @@ func newClient(s Spec, number int) *client {
 	return c
 }
 
-// work sends requests until the time end, and at least the number least. It records the latencies
-// of the correct responses that arrive between start and end. It changes the key in the prepared
-// request in place, which costs almost nothing.
+// work sends requests until the time in the argument end, but at least as many as the argument
+// least. It records the latencies of the correct responses that arrive between start and end. It
+// changes the key in the prepared request in place, which costs almost nothing.
 func (c *client) work(ctx context.Context, connections *fasthttp.HostClient, least int64, start, end time.Time) error {
 	req, res := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(req)
