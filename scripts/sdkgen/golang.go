@@ -88,7 +88,7 @@ func (w *goWriter) want(name string) {
 }
 
 // define writes a record as a struct, and an enum of strings as a type with constants. Other
-// definitions have no name in Go: fields use the type of their shape.
+// definitions have no name in Go: a field of such a type has the Go type of the definition's shape.
 func (w *goWriter) define(d definition) {
 	switch {
 	case d.record:

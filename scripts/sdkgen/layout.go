@@ -16,10 +16,10 @@ type node struct {
 	head  string
 	parts []node
 	tail  string
-	// between is the text between parts on one line. before and behind are the texts around each
-	// part on a separate line.
+	// between is the text between parts on one line. The fields before and behind are the texts
+	// around a part that is on a separate line.
 	between, before, behind string
-	bare                    bool // true if no text precedes the first part, and flat writes neither head nor tail
+	bare                    bool // the first part has no text before it, and the method flat omits head and tail
 }
 
 // flat returns the text of the node on one line.

@@ -384,8 +384,8 @@ func addBody(o operation, sample object, req *request) error {
 	return nil
 }
 
-// locate sets the URL of a request. It fills in the parameters of the path; filled contains their
-// values. Disabled query parameters are not part of the raw URL.
+// locate sets the URL of a request. It replaces the parameters of the path by their values in the
+// argument filled. Disabled query parameters are not part of the raw URL.
 func (a *address) locate(path string, filled object) {
 	for _, variable := range filled {
 		path = strings.ReplaceAll(path, "{"+variable.Key+"}", named(fmt.Sprint(variable.Value)))

@@ -103,7 +103,8 @@ func readStyles(web string) (printed map[string]bool, found []stray, err error) 
 	return printed, found, nil
 }
 
-// The patterns of the property content of a style sheet, of its values, and of escapes in them.
+// These patterns match the property named content in a style sheet, the parts of its value, and
+// escape sequences in them.
 var (
 	contentProperty = regexp.MustCompile(`(?:^|[\s;{])content:([^;}]*)`)
 	contentValue    = regexp.MustCompile(`attr\(\s*([\w-]+)|"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'`)

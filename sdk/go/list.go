@@ -86,8 +86,9 @@ func one[T any](ctx context.Context, g group, path, id string) (*T, error) {
 	return act[T](ctx, g, Request{Method: http.MethodGet, Path: path}, id, "")
 }
 
-// act sends a request about the object with the given id. action selects one of several operations
-// that have the same path. act sets the parameters id and action in the request's query.
+// act sends a request about the object with the given id. The argument action selects one of
+// several operations that have the same path. act sets the parameters id and action in the
+// request's query.
 func act[T any](ctx context.Context, g group, request Request, id, action string) (*T, error) {
 	if id == "" {
 		return nil, errNoID

@@ -216,7 +216,7 @@ func notText(value reflect.Value, at string) string {
 	return ""
 }
 
-// sortedNames returns the sorted keys of a map with string keys. Maps with other keys have none.
+// sortedNames returns the sorted keys of a map with string keys. For other maps, it returns nil.
 func sortedNames(value reflect.Value) []string {
 	var names []string
 	if value.Type().Key().Kind() == reflect.String {

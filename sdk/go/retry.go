@@ -13,7 +13,7 @@ import (
 const (
 	// firstPause is the pause after the first failure.
 	firstPause = 250 * time.Millisecond
-	// longestPause is the maximum pause, except for a Retry-After.
+	// longestPause is the maximum pause after a response without Retry-After.
 	longestPause = 8 * time.Second
 )
 

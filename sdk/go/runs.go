@@ -103,7 +103,8 @@ func (r Runs) Cancel(ctx context.Context, id string) (*Run, error) {
 }
 
 // Act decides about the action that a run requires. The run then continues. The error is an
-// *APIError if the run does not wait for this call. Repeating the same decision is safe.
+// *APIError if the run does not wait for a decision about the call with the id toolCallID.
+// Repeating the same decision is safe.
 func (r Runs) Act(ctx context.Context, id string, decision RunDecision, toolCallID string) (*Run, error) {
 	request := Request{Method: http.MethodPost, Path: runsPath, Query: params("toolCallId", toolCallID), Keyed: true}
 	return act[Run](ctx, r.group, request, id, string(decision))

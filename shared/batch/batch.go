@@ -40,7 +40,7 @@ type Group[Q, A any] struct {
 	eager bool // do not wait for further calls
 	lanes int  // maximum number of batches that are executed at the same time
 
-	collecting chan struct{} // a semaphore: holds a value while a batch is collected; guards overflow
+	collecting chan struct{} // a semaphore: holds a value while a batch is collected; guards the field overflow
 	last       atomic.Int64  // number of calls in the previous batch
 	took       atomic.Int64  // duration of the previous batch in nanoseconds
 }
@@ -68,8 +68,8 @@ func New[Q, A any](limit, queueSize int, do func(context.Context, []Q) ([]A, err
 	}
 }
 
-// Parallel makes the group execute up to n batches at the same time. While the process handles the
-// answers of one batch, the server works on another. Call Parallel before Run.
+// Parallel makes the group execute up to n batches at the same time. While this process handles the
+// results of one batch, the database can execute another batch. Call Parallel before Run.
 func (g *Group[Q, A]) Parallel(n int) *Group[Q, A] {
 	g.lanes = n
 	return g

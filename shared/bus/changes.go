@@ -32,8 +32,8 @@ type change struct {
 //	                        ▲           └─ due again ─► published after changeInterval ─┐
 //	                        └───────────────────────────────────────────────────────────┘
 type changes struct {
-	// The function publish must not block. limit is the maximum size of tracked. The channel wake
-	// has a buffer of one, so that markDue never waits.
+	// The function publish must not block. The field limit is the maximum size of the map tracked.
+	// The channel wake has a buffer of one, so that markDue never waits.
 	publish func(subject string) error
 	limit   int
 	wake    chan struct{}
@@ -133,8 +133,8 @@ func (c *changes) due(now time.Time) []change {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	// published is ordered by time, so the loop stops at the first change whose interval has not
-	// passed.
+	// The list published is ordered by time, so the loop stops at the first change whose interval
+	// has not passed.
 	due := c.dueNow
 	c.dueNow = nil
 	for len(c.published) > 0 && !now.Before(c.published[0].at.Add(changeInterval)) {

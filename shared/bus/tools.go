@@ -85,7 +85,7 @@ func (b *Bus) NewToolCaller() (*ToolCaller, error) {
 func (c *ToolCaller) Close() { _ = c.sub.Unsubscribe() } // fails only if the connection is closed
 
 // handleMessage passes a message to the pending call. The message comes from a tool worker, or it
-// is the NATS server's "no responders".
+// is the reply "no responders" of the NATS server.
 func (c *ToolCaller) handleMessage(m *nats.Msg) {
 	c.mu.Lock()
 	call := c.calls[contract.RunIDFor(m.Subject)]

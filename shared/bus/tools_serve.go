@@ -50,8 +50,8 @@ type toolServer struct {
 // executes a call and must return when its context ends, at the latest at the call's deadline. If
 // handle returns false, the call is rejected.
 //
-// stop rejects further calls and lets running calls finish. When its context ends, it cancels the
-// calls that are still running.
+// stop rejects further calls and lets running calls finish. When the context of stop ends, stop
+// cancels the calls that are still running.
 func (b *Bus) ServeTool(
 	kind string, cfg ToolOptions, handle func(ctx context.Context, call ToolMessage) (answer []byte, ok bool),
 ) (stop func(ctx context.Context), err error) {

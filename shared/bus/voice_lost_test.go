@@ -111,7 +111,7 @@ func TestAnIngressThatDiesFreesTheSlot(t *testing.T) {
 	}
 	open(t, c, "a")
 	ingress.Close()
-	receive(t, ended) // the worker notices when it sends its next ping
+	receive(t, ended) // the worker notices the loss of the ingress when it sends its next ping
 }
 
 func TestACutLosesTheLinesAndTheyAreOpenedAgain(t *testing.T) {

@@ -50,7 +50,7 @@ func (id EventID) Append(b []byte) []byte {
 	return strconv.AppendInt(b, int64(id.N), 10)
 }
 
-// After reports whether the event comes after other in any log that contains both.
+// After reports whether the event comes after the event other in any log that contains both.
 func (id EventID) After(other EventID) bool {
 	// A later attempt has a higher fence, and its numbers begin again.
 	if id.Fence != other.Fence {

@@ -143,8 +143,8 @@ const (
 	maxStop         = 256 // characters of a stop text
 )
 
-// SettingProblem is a value that no model accepts. Path is the setting's name, with the index of an
-// entry of its list.
+// SettingProblem is a value that no model accepts. Path is the setting's name. If the value is an
+// entry of a list, the entry's index follows.
 type SettingProblem struct {
 	Setting Setting
 	Path    string

@@ -158,8 +158,8 @@ func unescape(value string) string {
 	}
 }
 
-// expand returns the query pairs with their arguments inserted: none for a missing argument, and
-// one per element if the whole value is a list.
+// expand returns the query pairs with their arguments inserted: no pair for a missing argument, and
+// a pair for each element if the whole value is a list.
 func (p pair) expand(args map[string]any) ([]string, error) {
 	if len(p.value) == 1 && p.value[0].variable != "" {
 		name := p.value[0].variable

@@ -93,8 +93,8 @@ func (m *member) start(ctx context.Context, ended chan<- *member) {
 	}()
 }
 
-// call calls run and converts a panic of run to an error. A panic in a goroutine that run started
-// cannot be caught and ends the process.
+// call calls the function run and converts a panic of run to an error. A panic in a goroutine that
+// run started cannot be caught and ends the process.
 func call(ctx context.Context, run func(context.Context) error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {

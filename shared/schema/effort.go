@@ -37,8 +37,8 @@ func (s *Schema) countEffort() error {
 func (s *Schema) count(part *jsonschema.Schema) {
 	parts := sameValueParts(part)
 
-	// The costs of a check are estimates: once per value, per item of an object or list, and per
-	// character of a text.
+	// The costs of a check are estimates. The cost named once applies to each value, perItem to
+	// each item of an object or list, and text to each character of a string.
 	once := 1 + len(parts) + len(part.Required)
 	for _, sub := range parts {
 		once += partCost(sub)

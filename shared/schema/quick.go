@@ -84,7 +84,8 @@ type quickPattern struct {
 }
 
 // quickBound is a limit of a number. A value violates the limit if the comparison of the value with
-// the limit has the sign excluded. If strict is set, a value equal to the limit violates it, too.
+// the limit has the sign in the field excluded. If strict is set, a value equal to the limit
+// violates it, too.
 type quickBound struct {
 	limit    float64
 	excluded int

@@ -231,9 +231,9 @@ func belongsTo(ctx context.Context, tx *sqlx.Tx, userID, org string) (bool, erro
 }
 
 // UseReset uses a reset link. It sets the new password, ends all login sessions of the user,
-// invalidates their other links and starts a new session. A link created by the operator also
-// proves the address; the first such proof revokes the user's own API keys, because another
-// person may have created them. It returns not_found if the link is unknown, used or expired.
+// invalidates the user's other links and starts a new session. A link created by the operator also
+// proves the address; the first such proof revokes the user's own API keys, because another person
+// may have created them. It returns not_found if the link is unknown, used or expired.
 func (s *Store) UseReset(ctx context.Context, tokenHash []byte, passwordHash string, login NewLogin) (Account, error) {
 	var account Account
 	attempt := func(tx *sqlx.Tx) error {

@@ -215,9 +215,9 @@ func (s *Store) AgentSizes(ctx context.Context, org, q, after string, limit int)
 	return bytes, nil
 }
 
-// Agents lists up to limit agents of organization org, newest first. after, if not empty, is the
-// last id of the previous page. q selects the agents whose names contain all its words, ignoring
-// case.
+// Agents lists up to limit agents of organization org, newest first. The argument after, if not
+// empty, is the last id of the previous page. The argument q selects the agents whose names contain
+// all its words, ignoring case.
 func (s *Store) Agents(ctx context.Context, org, q, after string, limit int) ([]domain.Agent, error) {
 	var rows []agentRow
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
