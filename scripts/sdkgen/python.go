@@ -44,7 +44,7 @@ func python(doc object) ([]byte, error) {
 
 // completedRuns adds CompletedRun, a Run whose status is completed and whose answer is present.
 // CompletedRun repeats the fields of Run, because a TypedDict cannot narrow the fields of another
-// one.
+// TypedDict.
 func completedRuns(all []definition) []definition {
 	at := slices.IndexFunc(all, func(d definition) bool { return d.name == "Run" && d.record })
 	if at < 0 {

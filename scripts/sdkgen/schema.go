@@ -17,7 +17,7 @@ type reader struct {
 }
 
 // definitions returns the types that a document defines: first those of its schemas, then those of
-// its operations. Both have the document's order.
+// its operations. Both groups are in the document's order.
 func definitions(doc object) ([]definition, error) {
 	r := &reader{doc: doc}
 	for name, schema := range doc.At("components", "schemas").Members() {

@@ -190,8 +190,8 @@ var (
 )
 
 // isText reports whether people read a string. A single word in lower case counts as a text only in
-// a place whose content the page certainly shows. printed contains the names of attributes whose
-// values style sheets print.
+// a place whose content the page certainly shows. The argument printed contains the names of
+// attributes whose values style sheets print.
 func (l literal) isText(printed map[string]bool) bool {
 	switch {
 	case !word.MatchString(strings.ReplaceAll(l.value, gap, "")) || names.MatchString(l.value):

@@ -45,7 +45,8 @@ func addOptions(body map[string]any, output any, settings *ModelSettings, tools 
 	}
 }
 
-// addTo adds each model setting that is set to the body of a request. It adds nothing if s is nil.
+// addTo adds to the body of a request each model setting that has a value. It adds nothing if s is
+// nil.
 func (s *ModelSettings) addTo(body map[string]any) {
 	if s == nil {
 		return

@@ -48,7 +48,8 @@ type Response struct {
 	Body   []byte
 }
 
-// Into decodes the JSON body. value is a pointer. The error does not contain the body.
+// Into decodes the JSON body. The argument value must be a pointer. The error does not contain the
+// body.
 func (a *Response) Into(value any) error {
 	if err := json.Unmarshal(a.Body, value); err != nil {
 		return fmt.Errorf("reading the service's response: %w", err)
@@ -175,8 +176,8 @@ func (c *Client) build(ctx context.Context, request Request) (*http.Request, err
 }
 
 // notText returns the path of the first string in a body that is not valid UTF-8, or "". The JSON
-// encoder would silently replace invalid bytes. at is the path of value. Unexported fields are
-// ignored, as the encoder ignores them.
+// encoder would silently replace invalid bytes. The argument at is the path of the argument value.
+// Unexported fields are ignored, as the encoder ignores them.
 func notText(value reflect.Value, at string) string {
 	within := func(inner reflect.Value, name string) string {
 		return notText(inner, strings.TrimPrefix(at+"."+name, "."))

@@ -164,7 +164,7 @@ func (e Event) Into(value any) error {
 }
 
 // withHeader returns a copy of header with one more entry. An entry with the same name is replaced.
-// header may be nil.
+// The argument header may be nil.
 func withHeader(header map[string]string, name, value string) map[string]string {
 	out := map[string]string{name: value}
 	for other, its := range header {

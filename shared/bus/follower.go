@@ -28,8 +28,8 @@ type followed struct {
 	dropped int                // number of dropped messages at the last check
 }
 
-// newFollower returns a follower whose channel has room for buffer messages. subject returns the
-// subject filter for an id.
+// newFollower returns a follower whose channel has room for buffer messages. The function subject
+// returns the subject filter for an id.
 func (b *Bus) newFollower(buffer int, subject func(id string) string) *follower {
 	return &follower{
 		bus: b, subject: subject, messages: make(chan *nats.Msg, buffer), subscribe: b.nc.ChanSubscribe, followed: map[string]*followed{},
@@ -133,7 +133,7 @@ func (e *follower) missed(notify func(id string), selected func(*followed) bool)
 func (f *followed) hasDropped() bool {
 	dropped, err := f.sub.Dropped()
 	if err != nil || dropped == f.dropped {
-		return false // fails only if the subscription or the connection is closed
+		return false // Dropped fails only if the subscription or the connection is closed
 	}
 	f.dropped = dropped
 	return true

@@ -32,7 +32,7 @@ type slotPool struct {
 	waiting []*toolTurn    // in order of arrival
 }
 
-// toolTurn is a call's position in the queue. begin is closed when the call may start.
+// toolTurn is a call's position in the queue. The channel begin is closed when the call may start.
 type toolTurn struct {
 	owner string
 	begin chan struct{}

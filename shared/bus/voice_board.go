@@ -51,8 +51,8 @@ func (v *voiceBoard[In]) start() error {
 	return nil
 }
 
-// wire creates the local end of a session. peer is "" if the other end is not known yet. It
-// returns nil if the board is closed.
+// wire creates the local end of a session. The argument peer is "" if the other end is not known
+// yet. wire returns nil if the board is closed.
 func (v *voiceBoard[In]) wire(peer string, onEnd func()) *voiceWire[In] {
 	token := strconv.FormatUint(v.last.Add(1), 36)
 

@@ -72,7 +72,8 @@ func (s *ModelSettings) Has(name Setting) bool {
 	}
 }
 
-// Copy sets a setting to its value in from. If from has none, the setting is removed.
+// Copy sets a setting to its value in the argument from. If from has no value for it, the setting
+// is removed.
 func (s *ModelSettings) Copy(name Setting, from ModelSettings) {
 	switch name {
 	case SettingTemperature:
@@ -92,8 +93,8 @@ func (s *ModelSettings) Copy(name Setting, from ModelSettings) {
 	}
 }
 
-// Pointer returns a copy of the settings, or nil if none has a value. A run without settings then
-// has none in its JSON form.
+// Pointer returns a copy of the settings, or nil if none has a value. The JSON form of a run then
+// omits the settings.
 func (s *ModelSettings) Pointer() *ModelSettings {
 	if !slices.ContainsFunc(ModelSettingNames, s.Has) {
 		return nil

@@ -3,7 +3,7 @@ package domain
 import "strconv"
 
 // Consumption is a number of runs and their usage. The HTTP API uses its JSON form. Unfinished runs
-// are counted only in Runs.
+// are counted only in the field Runs.
 type Consumption struct {
 	Runs         int64  `json:"runs" db:"runs"`
 	Completed    int64  `json:"completed" db:"completed"`

@@ -235,8 +235,9 @@ type quickCheck struct {
 	unknown       bool // the work was too much, or float64 is not exact enough
 }
 
-// quickMatch reports whether a value certainly matches the schema q. effort is the maximum work.
-// quickMatch returns false if q is nil, if the value does not match, or if the check gave up.
+// quickMatch reports whether a value certainly matches the schema q. The argument effort is the
+// maximum work. quickMatch returns false if q is nil, if the value does not match, or if the check
+// gave up.
 func quickMatch(q *quickPart, value any, effort int) bool {
 	if q == nil {
 		return false

@@ -18,9 +18,9 @@ import (
 // An email address is proven in one of two ways: its user logs in through an OpenID provider that
 // verified it, or uses a reset link that the operator created. An invitation link proves nothing to
 // other organizations, because the inviter knows the link, too. The user of an invitation link may
-// take over an unproven address. Neither person gains the other person's data: the new holder gets
-// a new account, and the displaced account keeps everything except the address, including its
-// password and login sessions.
+// take over an unproven address. Neither this user nor the previous holder gains the other's data:
+// the new holder gets a new account. The displaced account loses only the address and keeps, for
+// example, its password and login sessions.
 
 // maxListed is the maximum number of accounts that are listed for an email address.
 const maxListed = 100

@@ -140,7 +140,7 @@ func hasAddress(ctx context.Context, tx *sqlx.Tx, userID, email string) (bool, e
 }
 
 // mayTakeOver returns email_taken if a person who has proven an email address may not displace the
-// address's holder. confirmed is true if the person has asked for the takeover.
+// address's holder. The argument confirmed is true if the person has asked for the takeover.
 func mayTakeOver(holder userRow, confirmed bool) error {
 	switch {
 	// The address is proven for another account. The person must first log in to that account, to
