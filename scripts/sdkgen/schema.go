@@ -124,7 +124,7 @@ func (r *reader) merge(schema object, depth int) (object, bool) {
 	}, closed...), true
 }
 
-// without returns a copy of an object without a member.
+// without returns a copy of an object without the member that has the given name.
 func without(o object, name string) object {
 	return slices.DeleteFunc(slices.Clone(o), func(item yamldoc.Item) bool { return item.Key == name })
 }

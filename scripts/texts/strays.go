@@ -17,7 +17,8 @@ type stray struct {
 	text string // the text, in which ⟨…⟩ stands for an inserted value
 }
 
-// table matches the names of modules with tables of texts. code matches the names of all modules.
+// table matches the names of modules with tables of texts. The expression code matches the names of
+// all modules.
 var (
 	table = regexp.MustCompile(`(^|[/.])texts\.tsx?$|(^|/)texts/`)
 	code  = regexp.MustCompile(`\.tsx?$`)

@@ -39,7 +39,7 @@ func (b *Bus) newFollower(buffer int, subject func(id string) string) *follower 
 // Follow subscribes to the messages about an id. Further calls for the id have no effect until
 // Unfollow. The server processes the subscription before messages that this process publishes
 // later; Flush waits until the server has done so. A subscription that fails is retried by the next
-// call for the id, by Run and after a reconnection.
+// call for the id, and every second by Run.
 func (e *follower) Follow(id string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -113,7 +113,7 @@ func (e *follower) listen(ctx context.Context, handleMessage func(*nats.Msg), mi
 
 // missed calls notify with each selected id whose messages may have been missed.
 func (e *follower) missed(notify func(id string), selected func(*followed) bool) {
-	// notify is called without the lock, because it may call Follow or Unfollow.
+	// The function notify is called without the lock, because it may call Follow or Unfollow.
 	var ids []string
 	e.mu.Lock()
 	for id, f := range e.followed {

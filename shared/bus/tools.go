@@ -40,7 +40,7 @@ var errAbsent = errors.New("no subscriber")
 const (
 	acceptTimeout  = 1800 * time.Millisecond // total time of all offers; without a tool worker, the call must fail within 2 s
 	offerTimeout   = 850 * time.Millisecond  // without an acceptance for this time, the call is offered to another worker
-	clockLeeway    = 5 * time.Second         // maximum time by which a worker's clock may be ahead
+	clockLeeway    = 5 * time.Second         // maximum time by which a worker's clock may be ahead of the caller's
 	answerGrace    = 7 * time.Second         // time after the deadline in which the worker may report that the call came too late
 	maxAbsence     = 500 * time.Millisecond  // maximum time to offer the call while no worker is subscribed
 	retryPause     = 100 * time.Millisecond  // between two offers of a call

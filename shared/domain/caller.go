@@ -22,7 +22,7 @@ const (
 	RoleOwner  Role = "owner"
 )
 
-// AtLeast reports whether the role includes all permissions of want.
+// AtLeast reports whether the role includes all permissions of the role want.
 func (r Role) AtLeast(want Role) bool { return r.rank() >= want.rank() }
 
 // rank returns the position of a role in ascending order. An unknown role has no permissions.
