@@ -48,7 +48,7 @@ func (e Event) Ends() bool {
 
 // Events opens a stream and yields its events until a run ends or the reader stops. An interrupted
 // stream is reopened after the last event with an ID, so no event is lost or repeated. After
-// Options.Retries consecutive attempts without an event, the sequence ends with the error of the
+// Options.Retries consecutive retries without an event, the sequence ends with the error of the
 // last attempt. An *APIError that is not worth a retry ends the sequence, too. Each loop over the
 // sequence sends the request again.
 func (c *Client) Events(ctx context.Context, request Request) iter.Seq2[Event, error] {

@@ -66,9 +66,9 @@ func (c *Client) Get(ctx context.Context, path string, query url.Values, into an
 	return answer, answer.Into(into)
 }
 
-// Call sends a request with retries. An error response becomes a *APIError. Call waits between
-// attempts; see Options. The error is an *APIError, ErrUnreachable, a *TextError, or the cause of
-// ctx. Responses of more than 64 MiB are an error, too.
+// Call sends a request with retries. An error response becomes an *APIError. Call waits between
+// attempts; see Options. The error is an *APIError, a *ConnectionError, a *TextError, or the cause
+// of ctx. Responses of more than 64 MiB are an error, too.
 func (c *Client) Call(ctx context.Context, request Request) (*Response, error) {
 	for failures := 0; ; failures++ {
 		answer, err := c.once(ctx, request)
@@ -106,7 +106,7 @@ func (c *Client) once(ctx context.Context, request Request) (*Response, error) {
 	return &Response{Status: response.StatusCode, Header: response.Header, Body: body}, nil
 }
 
-// send returns a successful response, whose body the caller closes. An error response becomes a
+// send returns a successful response, whose body the caller closes. An error response becomes an
 // *APIError. Any response means that the service was reached; see Options.Dials.
 func (c *Client) send(ctx context.Context, request Request) (*http.Response, error) {
 	req, err := c.build(ctx, request)

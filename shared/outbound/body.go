@@ -136,7 +136,7 @@ type limitedReader struct {
 	left int64
 }
 
-// Read returns ErrTooLarge if there is more data.
+// Read returns ErrTooLarge if left bytes were read before.
 func (c *limitedReader) Read(p []byte) (int, error) {
 	if c.left <= 0 {
 		return 0, tooLarge()

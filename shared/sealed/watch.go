@@ -33,7 +33,8 @@ type Watch struct {
 	// number of keys that SECRETS_KEY lacks, by kind
 	missing   *prometheus.GaugeVec
 	duplicate bool // another watch of this process already checks the database
-	// the missing keys that were already logged, by kind; each is logged once
+	// the missing keys at the last check, by kind; they are logged only if they have changed since
+	// then
 	reported map[sealdb.Kind]string
 }
 
