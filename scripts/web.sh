@@ -17,8 +17,8 @@ bundle() { "$top/bin/esbuild" --log-level=warning --bundle --minify --target=es2
 bundle --format=esm --splitting --jsx=automatic --jsx-import-source=preact --entry-names='[name]-[hash]' --chunk-names='[name]-[hash]' \
 	--outdir="$out" dashboard=dashboard/main.tsx dashboard-style=style/dashboard.css site-style=style/site.css docs-style=style/docs.css \
 	reference-style=style/reference.css guide-style=style/guide.css
-# The scripts of the widget contain its style sheets as texts, which esbuild does not minify. They are
-# minified in a copy of the sources.
+# The scripts of the widget contain its style sheets as texts, which esbuild does not minify. The
+# style sheets are minified in a copy of the sources.
 mkdir "$widget"
 cp -R widget kit tsconfig.json "$widget"
 cd "$widget" # names with a hash depend on the paths of the sources

@@ -154,7 +154,7 @@ func (p *packageResult) skipFlags() []string {
 	return []string{"-skip", skipPattern(passed)}
 }
 
-// with returns the tests that have one of the outcomes, ordered by name.
+// with returns the tests that have one of the given outcomes, ordered by name.
 func (p *packageResult) with(outcomes ...string) []string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(p.tests)) {

@@ -75,7 +75,7 @@ type goWriter struct {
 	fault  error
 }
 
-// want marks a definition as needed, and all definitions that it references.
+// want marks a definition, and all definitions that it references, as needed.
 func (w *goWriter) want(name string) {
 	d, known := w.of[name]
 	if !known || w.wanted[name] || isForeign(name) {
@@ -88,7 +88,7 @@ func (w *goWriter) want(name string) {
 }
 
 // define writes a record as a struct, and an enum of strings as a type with constants. Other
-// definitions have no name in Go: fields use the type of their shape.
+// definitions have no name in Go: a field of such a type has the Go type of the definition's shape.
 func (w *goWriter) define(d definition) {
 	switch {
 	case d.record:
@@ -139,8 +139,8 @@ func (w *goWriter) events(d definition) {
 	w.out.WriteString(")\n")
 }
 
-// field returns the Go type of a field. If the field may be absent or null, the type is a pointer,
-// unless it is a type that has the value nil anyway.
+// field returns the Go type of a field. If the field may be absent or null and its type lacks the
+// value nil, field returns a pointer to the type.
 func (w *goWriter) field(f field) string {
 	made := w.shape(f.shape)
 	nullable := slices.ContainsFunc(f.shape.of, func(s shape) bool { return f.shape.kind == union && s.kind == null })

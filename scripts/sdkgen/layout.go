@@ -16,10 +16,10 @@ type node struct {
 	head  string
 	parts []node
 	tail  string
-	// between is the text between parts on one line. before and behind are the texts around each
-	// part on a separate line.
+	// between is the text between parts on one line. The fields before and behind are the texts
+	// around a part that is on a separate line.
 	between, before, behind string
-	bare                    bool // true if no text precedes the first part, and flat writes neither head nor tail
+	bare                    bool // the first part has no text before it, and the method flat omits head and tail
 }
 
 // flat returns the text of the node on one line.
@@ -37,9 +37,9 @@ func (n node) flat() string {
 	return n.head + strings.Join(parts, n.between) + n.tail
 }
 
-// layOut formats a node that begins at the given column of an indented line. indent is the
-// indentation of that line, and step is the additional indentation of inner lines. room is the
-// number of columns that stay free on the last line.
+// layOut formats a node that begins at the given column of an indented line. The argument indent is
+// the indentation of that line, and the argument step is the additional indentation of inner lines.
+// The argument room is the number of columns that stay free on the last line.
 func (n node) layOut(column, indent, step, room int) string {
 	flat := n.flat()
 	if n.text != "" || column+utf8.RuneCountInString(flat)+room <= width {

@@ -53,8 +53,8 @@ func (r *reader) operations() {
 	}
 }
 
-// parameters returns the parameters of an operation and of its path. If both define a parameter, it
-// returns the operation's.
+// parameters returns the parameters of an operation and of its path. If both define the same
+// parameter, it returns the operation's definition.
 func (r *reader) parameters(o operation) []object {
 	var out []object
 	for _, parameter := range slices.Concat(o.item.Objects("parameters"), o.op.Objects("parameters")) {

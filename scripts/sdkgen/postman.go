@@ -92,8 +92,8 @@ type (
 	}
 )
 
-// identifiers matches the IDs that occur in examples. variables lists the Postman variables that
-// replace the IDs, by the prefix of the ID.
+// identifiers matches the IDs that occur in examples. The table variables contains the Postman
+// variable that replaces an ID, by the ID's prefix.
 var (
 	identifiers = regexp.MustCompile(`\b(ag|org|run|resp|doc|usr|key|file|ls|inv)_[0-7][0-9a-hjkmnp-tv-z]{25}\b|\b(src)_[0-9a-f]{64}\b`)
 	variables   = []struct{ prefix, name, doc string }{
@@ -384,8 +384,8 @@ func addBody(o operation, sample object, req *request) error {
 	return nil
 }
 
-// locate sets the URL of a request. It fills in the parameters of the path; filled contains their
-// values. Disabled query parameters are not part of the raw URL.
+// locate sets the URL of a request. It replaces the parameters of the path by their values in the
+// argument filled. Disabled query parameters are not part of the raw URL.
 func (a *address) locate(path string, filled object) {
 	for _, variable := range filled {
 		path = strings.ReplaceAll(path, "{"+variable.Key+"}", named(fmt.Sprint(variable.Value)))

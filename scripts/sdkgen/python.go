@@ -44,7 +44,7 @@ func python(doc object) ([]byte, error) {
 
 // completedRuns adds CompletedRun, a Run whose status is completed and whose answer is present.
 // CompletedRun repeats the fields of Run, because a TypedDict cannot narrow the fields of another
-// one.
+// TypedDict.
 func completedRuns(all []definition) []definition {
 	at := slices.IndexFunc(all, func(d definition) bool { return d.name == "Run" && d.record })
 	if at < 0 {
@@ -66,9 +66,9 @@ func completedRuns(all []definition) []definition {
 
 // pythonWriter writes definitions as Python types. It writes each definition after the definitions
 // that it references, because a name must be defined before Python executes a line that uses it.
-// begun contains the names of the definitions whose writing has begun, and done contains the names
-// of the definitions whose writing has ended. A circular reference leads to a definition that is
-// begun and not done.
+// The field begun contains the names of the definitions whose writing has begun, and the field done
+// those whose writing has ended. A circular reference leads to a definition that is begun and not
+// done.
 type pythonWriter struct {
 	out         strings.Builder
 	of          map[string]definition

@@ -17,7 +17,7 @@ type reader struct {
 }
 
 // definitions returns the types that a document defines: first those of its schemas, then those of
-// its operations. Both have the document's order.
+// its operations. Both groups are in the document's order.
 func definitions(doc object) ([]definition, error) {
 	r := &reader{doc: doc}
 	for name, schema := range doc.At("components", "schemas").Members() {
@@ -124,7 +124,7 @@ func (r *reader) merge(schema object, depth int) (object, bool) {
 	}, closed...), true
 }
 
-// without returns a copy of an object without a member.
+// without returns a copy of an object without the member that has the given name.
 func without(o object, name string) object {
 	return slices.DeleteFunc(slices.Clone(o), func(item yamldoc.Item) bool { return item.Key == name })
 }

@@ -33,8 +33,8 @@ type frame struct {
 }
 
 // lexer splits a script into tokens and collects its literals. The script must be in the form that
-// esbuild prints, because the lexer knows only a part of JavaScript: JSX, comments and line breaks
-// need no care.
+// esbuild prints, because the lexer does not handle all of JavaScript. For example, it does not
+// handle JSX.
 type lexer struct {
 	in    string
 	at    int

@@ -15,7 +15,8 @@ import (
 	"os"
 )
 
-// complete lists the folders and modules below ingress/web that have all of their texts in tables.
+// complete contains the folders and modules below ingress/web that have all of their texts in
+// tables.
 var complete = []string{"kit", "widget", "dashboard", "reference"}
 
 func main() {

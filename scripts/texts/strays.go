@@ -17,7 +17,8 @@ type stray struct {
 	text string // the text, in which ⟨…⟩ stands for an inserted value
 }
 
-// table matches the names of modules with tables of texts. code matches the names of all modules.
+// table matches the names of modules with tables of texts. The expression code matches the names of
+// all modules.
 var (
 	table = regexp.MustCompile(`(^|[/.])texts\.tsx?$|(^|/)texts/`)
 	code  = regexp.MustCompile(`\.tsx?$`)
@@ -103,7 +104,8 @@ func readStyles(web string) (printed map[string]bool, found []stray, err error) 
 	return printed, found, nil
 }
 
-// The patterns of the property content of a style sheet, of its values, and of escapes in them.
+// These patterns match the property named content in a style sheet, the parts of its value, and
+// escape sequences in them.
 var (
 	contentProperty = regexp.MustCompile(`(?:^|[\s;{])content:([^;}]*)`)
 	contentValue    = regexp.MustCompile(`attr\(\s*([\w-]+)|"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'`)
@@ -189,8 +191,8 @@ var (
 )
 
 // isText reports whether people read a string. A single word in lower case counts as a text only in
-// a place whose content the page certainly shows. printed contains the names of attributes whose
-// values style sheets print.
+// a place whose content the page certainly shows. The argument printed contains the names of
+// attributes whose values style sheets print.
 func (l literal) isText(printed map[string]bool) bool {
 	switch {
 	case !word.MatchString(strings.ReplaceAll(l.value, gap, "")) || names.MatchString(l.value):

@@ -12,8 +12,9 @@ import (
 	"parley/shared/testkit"
 )
 
-// worded lists the enumerations of the API that the dashboard shows. Each entry has the module and
-// the constant with a word for each value. The constant is a table or a list of options.
+// worded lists the enumerations of the API that the dashboard shows. Each entry names a module and
+// the constant in it that contains a word for each value. The constant is a table or a list of
+// options.
 var worded = map[string]struct{ module, constant string }{
 	"Role":                   {"texts/org.tsx", "roles"},
 	"HookSource":             {"pages/hooks/sources.ts", "sources"},

@@ -36,9 +36,9 @@ func (a Agents) List(query AgentQuery) Pages[Agent] {
 	return list[Agent](a.group, agentsPath, params("q", query.Q), query.Paging)
 }
 
-// Update changes an agent. Omitted fields keep their values. If change.Version is set, the change
-// fails if the agent has another version. If it is nil, the request is repeated after a lost
-// connection.
+// Update changes an agent. Omitted fields keep their values. If change.Version is set and the agent
+// has another version, the change fails. If change.Version is nil, the request is repeated after a
+// lost connection.
 func (a Agents) Update(ctx context.Context, id string, change AgentChange) (*Agent, error) {
 	return act[Agent](ctx, a.group, Request{Method: http.MethodPut, Path: agentsPath, Body: change, Keyed: change.Version == nil}, id, "")
 }

@@ -45,7 +45,8 @@ func addOptions(body map[string]any, output any, settings *ModelSettings, tools 
 	}
 }
 
-// addTo adds each model setting that is set to the body of a request. It adds nothing if s is nil.
+// addTo adds to the body of a request each model setting that has a value. It adds nothing if s is
+// nil.
 func (s *ModelSettings) addTo(body map[string]any) {
 	if s == nil {
 		return
@@ -92,10 +93,10 @@ func (c Chat) Stream(message ChatParams) *Stream {
 	return &Stream{client: c.client, request: request, err: err}
 }
 
-// request returns the request that sends the message. stream selects a response with the run's
-// events. request returns an error unless exactly one of AgentID and TemplateID is set, or if the
-// id of a new session cannot contain the idempotency key, because the key is too long. The key is
-// part of the request, so all retries of the request use the same key.
+// request returns the request that sends the message. The argument stream selects a response with
+// the run's events. request returns an error unless exactly one of AgentID and TemplateID is set,
+// or if the id of a new session cannot contain the idempotency key, because the key is too long.
+// The key is part of the request, so all retries of the request use the same key.
 func (p ChatParams) request(stream bool) (Request, error) {
 	if (p.AgentID == "") == (p.TemplateID == "") {
 		return Request{}, errors.New("a message needs exactly one of AgentID and TemplateID")

@@ -114,8 +114,8 @@ func (c *Client) group() {
 	c.Hooks, c.Notifications, c.Keys, c.Usage, c.Budgets = Hooks{g}, Notifications{g}, Keys{g}, UsageReports{g}, Budgets{g}
 }
 
-// group is embedded in the types that group methods of a client. The client sets it; a zero group
-// cannot send requests.
+// group is embedded in the types that group methods of a client. New sets the field client. A zero
+// group cannot send requests.
 type group struct{ client *Client }
 
 // identity returns the headers that identify the caller. A key that begins with ak_ is an API key;

@@ -48,9 +48,9 @@ func (e Event) Ends() bool {
 
 // Events opens a stream and yields its events until a run ends or the reader stops. An interrupted
 // stream is reopened after the last event with an ID, so no event is lost or repeated. After
-// Options.Retries consecutive attempts without an event, the sequence ends with the error. An
-// *APIError that is not worth a retry ends the sequence, too. Each loop over the sequence sends the
-// request again.
+// Options.Retries consecutive retries without an event, the sequence ends with the error of the
+// last attempt. An *APIError that is not worth a retry ends the sequence, too. Each loop over the
+// sequence sends the request again.
 func (c *Client) Events(ctx context.Context, request Request) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		last, _ := parseEventID(request.Header["Last-Event-ID"])
@@ -98,7 +98,8 @@ func parseEventID(text string) (id eventID, ok bool) {
 // String returns the id as the API writes it.
 func (id eventID) String() string { return fmt.Sprintf("%d.%d", id.attempt, id.number) }
 
-// follows reports whether the event comes after other. Attempts are ordered by their number.
+// follows reports whether the event comes after the event other. Attempts are ordered by their
+// number.
 func (id eventID) follows(other eventID) bool {
 	if id.attempt != other.attempt {
 		return id.attempt > other.attempt
@@ -116,9 +117,9 @@ func resumeRequest(request Request, last eventID) Request {
 	return request
 }
 
-// read reads the events from one connection. over is true if the caller must not reconnect, because
-// next returned false, the run ended, or err is permanent. next is called for each event. A
-// response without content means that all events were received.
+// read reads the events from one connection. The function next is called for each event. The result
+// over is true if the caller must not reconnect, because next returned false, the run ended, or err
+// is permanent. A response without content means that all events were received.
 func (c *Client) read(ctx context.Context, request Request, next func(Event) bool) (over bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -154,7 +155,7 @@ type notifyingReader struct {
 	sent func()
 }
 
-// Read reads from the wrapped reader, and then calls sent if the read returned bytes.
+// Read reads from the wrapped reader, and then calls the function sent if the read returned bytes.
 func (h *notifyingReader) Read(b []byte) (int, error) {
 	n, err := h.Reader.Read(b)
 	if n > 0 {
@@ -163,9 +164,9 @@ func (h *notifyingReader) Read(b []byte) (int, error) {
 	return n, err //nolint:wrapcheck // errors of the wrapped reader are returned unchanged
 }
 
-// decode parses server-sent events until next returns false or the text ends. over is true if next
-// returned false. An incomplete last event is ignored. The error is io.EOF if the text ends.
-// Comments and unknown fields are ignored.
+// decode parses server-sent events until next returns false or the text ends. The result over is
+// true if next returned false. An incomplete last event is ignored. The error is io.EOF if the text
+// ends. Comments and unknown fields are ignored.
 func decode(text io.Reader, next func(Event) bool) (over bool, err error) {
 	lines := bufio.NewScanner(text)
 	lines.Buffer(make([]byte, 0, 64<<10), longestLine)

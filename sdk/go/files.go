@@ -15,7 +15,7 @@ type File struct {
 }
 
 // Files uploads files for messages, and downloads files that runs created. It reads files that the
-// caller may read: those of the caller's runs, or of all runs for admins.
+// caller may read: those of the caller's runs or, for admins, those of all runs.
 type Files struct{ group }
 
 // Upload stores an image or a document for the Attachments of a message. If sessionID is not empty,

@@ -108,8 +108,8 @@ func (k Knowledge) List(query DocumentQuery) Pages[Document] {
 	return list[Document](k.group, knowledgePath, params("q", query.Q, "status", string(query.Status)), query.Paging)
 }
 
-// Search finds the passages most similar to a question, best first, as agents do. Each passage
-// contains its document and page. Without results, the list is empty.
+// Search finds the passages most similar to a question, best first. Agents use the same search.
+// Each passage contains its document and page. Without results, the list is empty.
 func (k Knowledge) Search(ctx context.Context, search SearchQuery) (*FoundList, error) {
 	query := params("query", search.Query, "limit", number(search.Limit))
 	query["documentId"] = search.DocumentIDs

@@ -10,8 +10,8 @@ import (
 	"strconv"
 )
 
-// errNoID is the error for an empty id. Without this check, the request would read a list instead
-// of an object. Methods return it without sending a request.
+// errNoID is the error for an empty id. A request with an empty id would read a list instead of an
+// object. Methods therefore return errNoID and send no request.
 var errNoID = errors.New("the id is empty")
 
 // Page is a page of a list. The zero value is the end of a list.
@@ -65,7 +65,8 @@ func (p Pages[T]) All(ctx context.Context) iter.Seq2[T, error] {
 	}
 }
 
-// list returns the list at a path. query is not changed, so the list can be read several times.
+// list returns the list at a path. The argument query is not changed, so the list can be read
+// several times.
 func list[T any](g group, path string, query url.Values, paging Paging) Pages[T] {
 	read := func(ctx context.Context, cursor string) (*Page[T], error) {
 		asked := maps.Clone(query)
@@ -86,8 +87,9 @@ func one[T any](ctx context.Context, g group, path, id string) (*T, error) {
 	return act[T](ctx, g, Request{Method: http.MethodGet, Path: path}, id, "")
 }
 
-// act sends a request about the object with the given id. action selects one of several operations
-// that have the same path. act sets the parameters id and action in the request's query.
+// act sends a request about the object with the given id. The argument action selects one of
+// several operations that have the same path. act sets the parameters id and action in the
+// request's query.
 func act[T any](ctx context.Context, g group, request Request, id, action string) (*T, error) {
 	if id == "" {
 		return nil, errNoID
@@ -101,8 +103,8 @@ func act[T any](ctx context.Context, g group, request Request, id, action string
 }
 
 // remove deletes the object with an id. If the response was lost and a retry reports that the
-// object does not exist, remove succeeds, because the first request has deleted it. query may be
-// nil.
+// object does not exist, remove succeeds, because the first request has deleted it. The argument
+// query may be nil.
 func remove(ctx context.Context, g group, path, id string, query url.Values) error {
 	lost := false
 	request := Request{Method: http.MethodDelete, Path: path, Query: query, Keyed: true, lost: func() { lost = true }}
@@ -129,8 +131,8 @@ func call[T any](ctx context.Context, g group, request Request) (*T, error) {
 	return into, nil
 }
 
-// params returns query parameters from names and values. Empty values are omitted. pairs must have
-// an even length.
+// params returns query parameters from names and values. Empty values are omitted. The number of
+// arguments must be even.
 func params(pairs ...string) url.Values {
 	query := url.Values{}
 	for i := 0; i+1 < len(pairs); i += 2 {

@@ -72,7 +72,8 @@ func (n Notifications) ListMessages(query NotificationQuery) Pages[NotificationM
 	return list[NotificationMessage](n.group, messagesPath, filter, query.Paging)
 }
 
-// GetMessage reads a message with its payload. Messages of lists have no payload.
+// GetMessage reads a message with its payload. Messages in the results of ListMessages have no
+// payload.
 func (n Notifications) GetMessage(ctx context.Context, id string) (*NotificationMessage, error) {
 	return one[NotificationMessage](ctx, n.group, messagesPath, id)
 }

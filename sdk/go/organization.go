@@ -51,7 +51,7 @@ type UsageReports struct{ group }
 type UsageQuery struct {
 	// Days to count, up to now.
 	Days int
-	// Runs of this agent, key or automation only.
+	// Only runs of this agent, key or automation are counted.
 	AgentID, KeyID, AutomationID string
 	// Grouping; "" for none.
 	By string

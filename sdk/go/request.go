@@ -48,7 +48,8 @@ type Response struct {
 	Body   []byte
 }
 
-// Into decodes the JSON body. value is a pointer. The error does not contain the body.
+// Into decodes the JSON body. The argument value must be a pointer. The error does not contain the
+// body.
 func (a *Response) Into(value any) error {
 	if err := json.Unmarshal(a.Body, value); err != nil {
 		return fmt.Errorf("reading the service's response: %w", err)
@@ -65,9 +66,9 @@ func (c *Client) Get(ctx context.Context, path string, query url.Values, into an
 	return answer, answer.Into(into)
 }
 
-// Call sends a request with retries. An error response becomes a *APIError. Call waits between
-// attempts; see Options. The error is an *APIError, ErrUnreachable, a *TextError, or the cause of
-// ctx. Responses of more than 64 MiB are an error, too.
+// Call sends a request with retries. An error response becomes an *APIError. Call waits between
+// attempts; see Options. The error is an *APIError, a *ConnectionError, a *TextError, or the cause
+// of ctx. Responses of more than 64 MiB are an error, too.
 func (c *Client) Call(ctx context.Context, request Request) (*Response, error) {
 	for failures := 0; ; failures++ {
 		answer, err := c.once(ctx, request)
@@ -105,7 +106,7 @@ func (c *Client) once(ctx context.Context, request Request) (*Response, error) {
 	return &Response{Status: response.StatusCode, Header: response.Header, Body: body}, nil
 }
 
-// send returns a successful response, whose body the caller closes. An error response becomes a
+// send returns a successful response, whose body the caller closes. An error response becomes an
 // *APIError. Any response means that the service was reached; see Options.Dials.
 func (c *Client) send(ctx context.Context, request Request) (*http.Response, error) {
 	req, err := c.build(ctx, request)
@@ -175,8 +176,8 @@ func (c *Client) build(ctx context.Context, request Request) (*http.Request, err
 }
 
 // notText returns the path of the first string in a body that is not valid UTF-8, or "". The JSON
-// encoder would silently replace invalid bytes. at is the path of value. Unexported fields are
-// ignored, as the encoder ignores them.
+// encoder would silently replace invalid bytes. The argument at is the path of the argument value.
+// Unexported fields are ignored, as the encoder ignores them.
 func notText(value reflect.Value, at string) string {
 	within := func(inner reflect.Value, name string) string {
 		return notText(inner, strings.TrimPrefix(at+"."+name, "."))
@@ -216,7 +217,7 @@ func notText(value reflect.Value, at string) string {
 	return ""
 }
 
-// sortedNames returns the sorted keys of a map with string keys. Maps with other keys have none.
+// sortedNames returns the sorted keys of a map with string keys. For other maps, it returns nil.
 func sortedNames(value reflect.Value) []string {
 	var names []string
 	if value.Type().Key().Kind() == reflect.String {

@@ -13,13 +13,13 @@ import (
 const (
 	// firstPause is the pause after the first failure.
 	firstPause = 250 * time.Millisecond
-	// longestPause is the maximum pause, except for a Retry-After.
+	// longestPause is the maximum pause after a response without Retry-After.
 	longestPause = 8 * time.Second
 )
 
 // backOff waits before a retry of a failed request, or returns cause if the request must not be
-// retried. failures is the number of failed attempts before this attempt. If ctx ends, the returned
-// error contains the cause of ctx and the argument cause.
+// retried. The argument failures is the number of failed attempts before this attempt. If ctx ends,
+// the returned error contains the cause of ctx and the argument cause.
 func (c *Client) backOff(ctx context.Context, request Request, cause error, failures int) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", context.Cause(ctx), cause)
@@ -69,9 +69,9 @@ func repeatable(request Request, cause error) bool {
 	return errors.Is(cause, ErrUnreachable) && request.safeToRetry()
 }
 
-// backoff returns the pause after the given number of failures. The pause doubles with each
-// failure. It contains jitter, so that clients that failed at the same time do not retry at the
-// same time. Half of the pause is random.
+// backoff returns the pause after the given number of failures. The maximum pause doubles with each
+// failure. Up to half of it is subtracted at random, so that requests that failed at the same time
+// are not repeated at the same time.
 func backoff(failures int) time.Duration {
 	base := min(firstPause<<min(failures, 10), longestPause)
 	return base/2 + rand.N(base/2+1) //nolint:gosec // G404: jitter, not a secret

@@ -23,7 +23,7 @@ func (r *Run) Parse(target any) error {
 		return &RunFailedError{Run: r}
 	}
 
-	// Encode the data again, because its target may have any type.
+	// Encode the data again, because the target may have any type.
 	data, err := json.Marshal(r.Output.Data)
 	if err == nil {
 		err = json.Unmarshal(data, target)
@@ -52,7 +52,8 @@ func (e *RunFailedError) Error() string {
 }
 
 // WaitError reports that the context of a call ended while the call waited for a run. The run
-// continues. Runs.Wait(ctx, RunID) waits again. Use it with errors.As to get the id of the run.
+// continues. Runs.Wait(ctx, RunID) waits again. Use errors.As to get the WaitError, which contains
+// the id of the run.
 type WaitError struct {
 	RunID string
 	Err   error // cause of the context

@@ -23,7 +23,7 @@ type Runs struct{ group }
 type RunQuery struct {
 	Paging
 
-	// Runs of this agent, session or automation, and runs with this type of trigger.
+	// The agent, session or automation of the runs, and the type of their trigger.
 	AgentID, SessionID, AutomationID, TriggerType string
 
 	// Current status.
@@ -88,7 +88,7 @@ func (r Runs) Wait(ctx context.Context, id string) (*Run, error) {
 }
 
 // Stream returns a run's events, from the first event, or after the event with the id lastEventID.
-// The stream ends with the run. No request is made before it is read.
+// The stream ends with the run. No request is made before the Stream is read.
 func (r Runs) Stream(id, lastEventID string) *Stream {
 	request := Request{Method: http.MethodGet, Path: runsPath, Query: params("id", id, "stream", "1")}
 	if lastEventID != "" {
@@ -103,7 +103,8 @@ func (r Runs) Cancel(ctx context.Context, id string) (*Run, error) {
 }
 
 // Act decides about the action that a run requires. The run then continues. The error is an
-// *APIError if the run does not wait for this call. Repeating the same decision is safe.
+// *APIError if the run does not wait for a decision about the call with the id toolCallID.
+// Repeating the same decision is safe.
 func (r Runs) Act(ctx context.Context, id string, decision RunDecision, toolCallID string) (*Run, error) {
 	request := Request{Method: http.MethodPost, Path: runsPath, Query: params("toolCallId", toolCallID), Keyed: true}
 	return act[Run](ctx, r.group, request, id, string(decision))
@@ -226,7 +227,7 @@ func (a Automations) Run(ctx context.Context, trigger AutomationParams) (*Run, e
 	return a.client.Runs.submit(ctx, request, !trigger.NoWait)
 }
 
-// Get reads an automation with its newest run. id is the name of the automation.
+// Get reads an automation with its newest run. The argument id is the name of the automation.
 func (a Automations) Get(ctx context.Context, id string) (*Automation, error) {
 	return one[Automation](ctx, a.group, automationsPath, id)
 }

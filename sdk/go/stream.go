@@ -15,9 +15,9 @@ import (
 var ErrRestarted = errors.New("the run was restarted with a different answer")
 
 // Stream contains the events of a run as they happen. If the connection is lost, the stream resumes
-// after the last event. Leaving a loop closes the connection while the run continues. The next loop
-// continues after the last event. A Stream is used by one goroutine at a time. The error of a loop
-// is the last value that it yields.
+// after the last event. Leaving a loop closes the connection, but does not stop the run. The next
+// loop continues after the last event. A Stream is used by one goroutine at a time. The error of a
+// loop is the last value that it yields.
 type Stream struct {
 	client  *Client
 	request Request
@@ -164,7 +164,7 @@ func (e Event) Into(value any) error {
 }
 
 // withHeader returns a copy of header with one more entry. An entry with the same name is replaced.
-// header may be nil.
+// The argument header may be nil.
 func withHeader(header map[string]string, name, value string) map[string]string {
 	out := map[string]string{name: value}
 	for other, its := range header {

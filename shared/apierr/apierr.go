@@ -89,12 +89,12 @@ const missing = "no such resource"
 // IsMissing reports whether the error was made by Missing.
 func (e *Error) IsMissing() bool { return e.Code == NotFound && e.Detail == missing }
 
-// Wrap returns an error like New, with a cause that appears only in the log.
+// Wrap is like New, but the error also has a cause, which appears only in the log.
 func Wrap(code Code, err error, format string, args ...any) *Error {
 	return &Error{Code: code, Detail: fmt.Sprintf(format, args...), Err: err}
 }
 
-// Invalid returns an invalid_request error about one field. code is a word such as
+// Invalid returns an invalid_request error about one field. The argument code is a word such as
 // "required" or "too_long".
 func Invalid(field, code, format string, args ...any) *Error {
 	f := Field{Field: field, Code: code, Message: fmt.Sprintf(format, args...)}

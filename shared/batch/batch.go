@@ -40,7 +40,7 @@ type Group[Q, A any] struct {
 	eager bool // do not wait for further calls
 	lanes int  // maximum number of batches that are executed at the same time
 
-	collecting chan struct{} // a semaphore: holds a value while a batch is collected; guards overflow
+	collecting chan struct{} // a semaphore: holds a value while a batch is collected; guards the field overflow
 	pending    atomic.Int64  // number of calls without a result
 	concurrent atomic.Int64  // highest number of pending calls at the end of the latest batches
 	last       atomic.Int64  // number of calls in the previous batch
@@ -60,26 +60,27 @@ type result[A any] struct {
 	err error
 }
 
-// New returns a group that executes batches of at most limit requests by calling do, which must
-// return the results in the order of the requests. If do returns an error, every caller in the
-// batch gets that error. At most queueSize calls wait in the queue; if it is full, a call gets
-// ErrFull. The context of do is derived from the context of Run, never from a caller's context.
+// New returns a group that executes batches of at most limit requests by calling the function do,
+// which must return the results in the order of the requests. If do returns an error, every caller
+// in the batch gets that error. At most queueSize calls wait in the queue; if it is full, a call
+// gets ErrFull. The context of do is derived from the context of Run, never from a caller's
+// context.
 func New[Q, A any](limit, queueSize int, do func(context.Context, []Q) ([]A, error)) *Group[Q, A] {
 	return &Group[Q, A]{
 		do: do, max: limit, lanes: 1, calls: make(chan call[Q, A], queueSize), ended: make(chan struct{}), collecting: make(chan struct{}, 1),
 	}
 }
 
-// Parallel makes the group execute up to n batches at the same time. While the process handles the
-// answers of one batch, the server works on another. Each batch waits for its share of the callers.
-// Call Parallel before Run.
+// Parallel makes the group execute up to n batches at the same time. While this process handles the
+// results of one batch, the database can execute another batch. Each batch waits for its share of
+// the callers. Call Parallel before Run.
 func (g *Group[Q, A]) Parallel(n int) *Group[Q, A] {
 	g.lanes = n
 	return g
 }
 
 // Eager makes each batch start without waiting for further calls. It is meant for reads: they need
-// no commit, so a larger batch saves less. Call it before Run.
+// no commit, so larger batches save less than for writes. Call it before Run.
 func (g *Group[Q, A]) Eager() *Group[Q, A] {
 	g.eager = true
 	return g
@@ -113,7 +114,7 @@ func (g *Group[Q, A]) batch(ctx context.Context) []call[Q, A] {
 	g.collecting <- struct{}{}
 	defer func() { <-g.collecting }()
 
-	// Only one goroutine at a time collects calls. The others execute their batches.
+	// Only one goroutine at a time collects calls. The other goroutines execute their batches.
 	first, ok := g.next(ctx)
 	if !ok {
 		return nil

@@ -71,8 +71,9 @@ func Options(name string, log zerolog.Logger) []nats.Option {
 	}
 }
 
-// inboxPrefix is the prefix of a connection's inboxes. If the addresses contain a user name, the
-// prefix contains it too. The server can then deny other users a subscription to these inboxes.
+// inboxPrefix is the prefix of a connection's inboxes. If the first address contains a user name
+// that is valid in a subject, the prefix contains this name. The server can then deny other users a
+// subscription to these inboxes.
 func inboxPrefix(addresses string) string {
 	first, _, _ := strings.Cut(addresses, ",")
 	u, err := url.Parse(strings.TrimSpace(first))
@@ -268,9 +269,9 @@ const (
 	codeStoreFailed           jetstream.ErrorCode = 10077
 )
 
-// UpdateStream sets this release's duplicate window on a stream that an earlier release created. A
-// longer window costs only memory on the server. UpdateStream needs a permission that only the
-// sweeper's user has.
+// UpdateStream shortens the duplicate window of a stream that an earlier release created, if the
+// window is longer than that of this release. Without the update, the longer window costs only
+// memory on the server. UpdateStream needs a permission that only the sweeper's user has.
 func (b *Bus) UpdateStream(ctx context.Context) error {
 	stream, err := b.openStream(ctx)
 	if err != nil {
@@ -440,7 +441,7 @@ func (b *Bus) OnCancelled(f func(runID string)) (stop func(), err error) {
 	return b.subscribe(contract.SubjectCancel+"*", func(m *nats.Msg) { f(contract.RunIDFor(m.Subject)) })
 }
 
-// subscribe calls f with each message on a subject. stop ends the subscription.
+// subscribe calls f with each message on a subject. The returned function ends the subscription.
 func (b *Bus) subscribe(subject string, f nats.MsgHandler) (func(), error) {
 	sub, err := b.nc.Subscribe(subject, f)
 	if err != nil {

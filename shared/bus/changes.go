@@ -24,16 +24,17 @@ type change struct {
 }
 
 // changes publishes change messages. The first change is published immediately. Further changes of
-// the same kind within changeInterval are coalesced into one at its end. Callers never wait. If
-// publishing fails, too many changes are tracked, or the connection was lost, changes instead
-// publishes a change for all organizations, and repeats that until it succeeds:
+// the same kind within changeInterval are coalesced into one change, which is published at the end
+// of the interval. Callers never wait. If publishing fails, too many changes are tracked, or the
+// connection was lost, changes instead publishes a change for all organizations, and repeats that
+// until it succeeds:
 //
 //	markDue ─► due ─► published, quiet ─┬─ not due within changeInterval ─► forgotten
 //	                        ▲           └─ due again ─► published after changeInterval ─┐
 //	                        └───────────────────────────────────────────────────────────┘
 type changes struct {
-	// The function publish must not block. limit is the maximum size of tracked. The channel wake
-	// has a buffer of one, so that markDue never waits.
+	// The function publish must not block. The field limit is the maximum size of the map tracked.
+	// The channel wake has a buffer of one, so that markDue never waits.
 	publish func(subject string) error
 	limit   int
 	wake    chan struct{}
@@ -42,7 +43,7 @@ type changes struct {
 	tracked map[change]bool // true: due; false: published within the last changeInterval
 	dueNow  []change        // due immediately
 
-	published []publishedChange // published changes, oldest first; used only by run
+	published []publishedChange // published changes, oldest first; used only by the method run
 }
 
 // publishedChange is a change and the time of its publication. The change is not published again
@@ -62,7 +63,7 @@ func newChanges(publish func(subject string) error) *changes {
 // message. Changed does not wait.
 func (b *Bus) Changed(kind domain.ChangeKind, org string) { b.changes.markDue(change{kind, org}) }
 
-// markDue marks a change as due and wakes run. It does not wait. If too many changes are
+// markDue marks a change as due and wakes the method run. It does not wait. If too many changes are
 // tracked, it marks the change for all organizations instead.
 func (c *changes) markDue(of change) {
 	c.mu.Lock()
@@ -88,12 +89,12 @@ func (c *changes) markDue(of change) {
 
 	c.mu.Unlock()
 	if known {
-		return // run publishes the change when changeInterval has passed
+		return // the method run publishes the change when changeInterval has passed
 	}
 
 	select {
 	case c.wake <- struct{}{}:
-	default: // wake already has a value, so run will check the due changes
+	default: // wake already has a value, so the method run will check the due changes
 	}
 }
 
@@ -133,8 +134,8 @@ func (c *changes) due(now time.Time) []change {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	// published is ordered by time, so the loop stops at the first change whose interval has not
-	// passed.
+	// The list published is ordered by time, so the loop stops at the first change whose interval
+	// has not passed.
 	due := c.dueNow
 	c.dueNow = nil
 	for len(c.published) > 0 && !now.Before(c.published[0].at.Add(changeInterval)) {
@@ -171,7 +172,7 @@ func (c *changes) publishAll(due []change) {
 	}
 }
 
-// rest publishes the changes that are still due after run has returned.
+// rest publishes the changes that are still due after the method run has returned.
 func (c *changes) rest() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -187,7 +188,7 @@ func (c *changes) rest() {
 func (b *Bus) startChanges() (stop func()) {
 	b.changes = newChanges(func(subject string) error { return b.nc.Publish(subject, nil) })
 
-	// run publishes from one goroutine, so the messages of a process keep their order.
+	// The method run publishes from one goroutine, so the messages of a process keep their order.
 	stopped, ended := make(chan struct{}), make(chan struct{})
 	connected := b.nc.StatusChanged(nats.CONNECTED)
 	go func() {

@@ -56,8 +56,8 @@ func (w *Watch) Run(ctx context.Context, f func(RunMessage)) {
 	w.listen(ctx, func(m *nats.Msg) { handleMessage(m, f) }, func(runID string) { f(RunMessage{RunID: runID}) })
 }
 
-// handleMessage calls f with the run's events, or with a notice that the run finished or was
-// cancelled. The notice that a run finished may contain its last event.
+// handleMessage calls f with the run's events, or with a notice that the run finished, which may
+// contain the run's last event. It ignores other messages.
 func handleMessage(m *nats.Msg, f func(RunMessage)) {
 	switch runID := contract.RunIDFor(m.Subject); {
 	case strings.HasPrefix(m.Subject, contract.SubjectEvents), strings.HasPrefix(m.Subject, contract.SubjectDone) && len(m.Data) > 0:

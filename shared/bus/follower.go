@@ -28,8 +28,8 @@ type followed struct {
 	dropped int                // number of dropped messages at the last check
 }
 
-// newFollower returns a follower whose channel has room for buffer messages. subject returns the
-// subject filter for an id.
+// newFollower returns a follower whose channel has room for buffer messages. The function subject
+// returns the subject filter for an id.
 func (b *Bus) newFollower(buffer int, subject func(id string) string) *follower {
 	return &follower{
 		bus: b, subject: subject, messages: make(chan *nats.Msg, buffer), subscribe: b.nc.ChanSubscribe, followed: map[string]*followed{},
@@ -39,7 +39,7 @@ func (b *Bus) newFollower(buffer int, subject func(id string) string) *follower 
 // Follow subscribes to the messages about an id. Further calls for the id have no effect until
 // Unfollow. The server processes the subscription before messages that this process publishes
 // later; Flush waits until the server has done so. A subscription that fails is retried by the next
-// call for the id, by Run and after a reconnection.
+// call for the id, and every second by Run.
 func (e *follower) Follow(id string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -113,7 +113,7 @@ func (e *follower) listen(ctx context.Context, handleMessage func(*nats.Msg), mi
 
 // missed calls notify with each selected id whose messages may have been missed.
 func (e *follower) missed(notify func(id string), selected func(*followed) bool) {
-	// notify is called without the lock, because it may call Follow or Unfollow.
+	// The function notify is called without the lock, because it may call Follow or Unfollow.
 	var ids []string
 	e.mu.Lock()
 	for id, f := range e.followed {
@@ -133,7 +133,7 @@ func (e *follower) missed(notify func(id string), selected func(*followed) bool)
 func (f *followed) hasDropped() bool {
 	dropped, err := f.sub.Dropped()
 	if err != nil || dropped == f.dropped {
-		return false // fails only if the subscription or the connection is closed
+		return false // Dropped fails only if the subscription or the connection is closed
 	}
 	f.dropped = dropped
 	return true

@@ -36,7 +36,7 @@ type Lane struct {
 	cons jetstream.Consumer
 }
 
-// Lane returns a lane's view. It sends nothing yet: the first Fetch opens the stream.
+// Lane returns a view of a lane. It sends nothing yet: the first call of Fetch opens the stream.
 func (b *Bus) Lane(lane domain.Lane) *Lane { return &Lane{bus: b, lane: lane} }
 
 // Fetch calls f with job messages as they arrive. It returns after limit messages, after the

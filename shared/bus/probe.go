@@ -69,7 +69,8 @@ func (b *Bus) CheckJobs(ctx context.Context) error {
 		return fmt.Errorf("checking the job stream: receiving a message: %w", err)
 	}
 
-	// Another process may have received two messages: the one of this process and its own.
+	// Another process may have received two messages: the message of this process and its own
+	// message.
 	if info, err := consumer.Info(ctx); err == nil && info.NumPending == 0 {
 		return nil // another process received both
 	}

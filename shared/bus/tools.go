@@ -40,7 +40,7 @@ var errAbsent = errors.New("no subscriber")
 const (
 	acceptTimeout  = 1800 * time.Millisecond // total time of all offers; without a tool worker, the call must fail within 2 s
 	offerTimeout   = 850 * time.Millisecond  // without an acceptance for this time, the call is offered to another worker
-	clockLeeway    = 5 * time.Second         // maximum time by which a worker's clock may be ahead
+	clockLeeway    = 5 * time.Second         // maximum time by which a worker's clock may be ahead of the caller's
 	answerGrace    = 7 * time.Second         // time after the deadline in which the worker may report that the call came too late
 	maxAbsence     = 500 * time.Millisecond  // maximum time to offer the call while no worker is subscribed
 	retryPause     = 100 * time.Millisecond  // between two offers of a call
@@ -85,7 +85,7 @@ func (b *Bus) NewToolCaller() (*ToolCaller, error) {
 func (c *ToolCaller) Close() { _ = c.sub.Unsubscribe() } // fails only if the connection is closed
 
 // handleMessage passes a message to the pending call. The message comes from a tool worker, or it
-// is the NATS server's "no responders".
+// is the reply "no responders" of the NATS server.
 func (c *ToolCaller) handleMessage(m *nats.Msg) {
 	c.mu.Lock()
 	call := c.calls[contract.RunIDFor(m.Subject)]

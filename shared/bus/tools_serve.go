@@ -46,12 +46,12 @@ type toolServer struct {
 	pool   *slotPool
 }
 
-// ServeTool accepts calls of a kind of tool, shared with all other workers that serve it. handle
-// executes a call and must return when its context ends, at the latest at the call's deadline. If
-// handle returns false, the call is rejected.
+// ServeTool accepts calls of a kind of tool, shared with all other workers that serve it. The
+// function handle executes a call. It must return when its context ends, which is clockLeeway after
+// the call's deadline at the latest. If handle returns false, the call is rejected.
 //
-// stop rejects further calls and lets running calls finish. When its context ends, it cancels the
-// calls that are still running.
+// The function stop rejects further calls and lets running calls finish. When the context of stop
+// ends, stop cancels the calls that are still running.
 func (b *Bus) ServeTool(
 	kind string, cfg ToolOptions, handle func(ctx context.Context, call ToolMessage) (answer []byte, ok bool),
 ) (stop func(ctx context.Context), err error) {

@@ -32,7 +32,7 @@ type slotPool struct {
 	waiting []*toolTurn    // in order of arrival
 }
 
-// toolTurn is a call's position in the queue. begin is closed when the call may start.
+// toolTurn is a call's position in the queue. The channel begin is closed when the call may start.
 type toolTurn struct {
 	owner string
 	begin chan struct{}
@@ -70,7 +70,7 @@ func (p *slotPool) acquire(owner string) *toolTurn {
 	switch {
 	case p.closed:
 		return nil
-	case p.running < p.slots && p.inUse[owner] < p.limit: // no waiting call may use this slot: see next
+	case p.running < p.slots && p.inUse[owner] < p.limit: // no waiting call may use this slot: see the method next
 		p.begin(turn)
 	case p.mayQueue(owner):
 		p.waiting = append(p.waiting, turn)
@@ -139,8 +139,8 @@ func (p *slotPool) mayQueue(owner string) bool {
 	return len(p.waiting) < 2*p.queue && waiting[owner] < max((p.queue+owners-1)/owners, 1)
 }
 
-// closeIfIdle closes the channel idle if the pool is closed and no call runs or waits. The caller
-// of closeIfIdle, begin and next must hold p.mu.
+// closeIfIdle closes the channel idle if the pool is closed and no call runs or waits. Callers of
+// closeIfIdle, begin and next must hold p.mu.
 func (p *slotPool) closeIfIdle() {
 	if p.closed && p.running == 0 && len(p.waiting) == 0 {
 		close(p.idle)

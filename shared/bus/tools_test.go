@@ -404,8 +404,8 @@ func TestCallsGoOnWhenTheServerIsBack(t *testing.T) {
 }
 
 // TestACallOutlivesAnOutageOfTheServer makes calls during two outages of the NATS server. During
-// the first outage, which outlasts maxOutage, the call fails. The second outage only outlasts
-// acceptTimeout, and the call succeeds.
+// the first outage, which outlasts maxOutage, the call fails. During the second outage, which
+// outlasts acceptTimeout but not maxOutage, the call succeeds.
 func TestACallOutlivesAnOutageOfTheServer(t *testing.T) {
 	t.Parallel()
 	server := testkit.NATSProcess(t, t.TempDir())

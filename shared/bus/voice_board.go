@@ -51,8 +51,8 @@ func (v *voiceBoard[In]) start() error {
 	return nil
 }
 
-// wire creates the local end of a session. peer is "" if the other end is not known yet. It
-// returns nil if the board is closed.
+// wire creates the local end of a session. The argument peer is "" if the other end is not known
+// yet. wire returns nil if the board is closed.
 func (v *voiceBoard[In]) wire(peer string, onEnd func()) *voiceWire[In] {
 	token := strconv.FormatUint(v.last.Add(1), 36)
 
@@ -158,7 +158,7 @@ func (v *voiceBoard[In]) watch() {
 
 	tick := time.NewTicker(voiceCheckInterval)
 	defer tick.Stop()
-	cut := func(*voiceWire[In]) {} // ends only the sessions whose connection was interrupted
+	cut := func(*voiceWire[In]) {} // with this function, check ends only the sessions whose connection was interrupted
 	for checks := 1; !v.nc.IsClosed(); {
 		select {
 		case <-v.stopped:
@@ -216,7 +216,7 @@ func (v *voiceBoard[In]) close() {
 	closed := v.closed
 	v.closed = true
 
-	// The sessions are ended after the lock is released, because end takes the lock.
+	// The sessions are ended after the lock is released, because the method end takes the lock.
 	wires := make([]*voiceWire[In], 0, len(v.wires))
 	for _, w := range v.wires {
 		wires = append(wires, w)

@@ -46,9 +46,9 @@ func (b *Bus) NewVoiceCaller() (*VoiceCaller, error) {
 func (c *VoiceCaller) Close() { c.board.close() }
 
 // Open finds a worker with a free slot for a session, until ctx ends. It skips busy workers, and
-// keeps trying while no worker is running. body is a contract.VoiceOpen, and capability authorizes
-// it. The error is ErrNoVoiceWorker, or ErrVoiceRefused if workers have rejected every offer for
-// some time.
+// keeps trying while no worker is running. The argument body is an encoded contract.VoiceOpen,
+// which the argument capability authorizes. The error is ErrNoVoiceWorker, or ErrVoiceRefused if
+// workers have rejected every offer for some time.
 //
 // A frozen worker may accept an old offer late. The worker is then notified immediately that the
 // offer has expired.
@@ -140,7 +140,8 @@ func (l *VoiceSession) Send(command contract.VoiceCommand) error {
 	return l.wire.send(func(b []byte) ([]byte, error) { return contract.AppendVoiceControl(b, command) })
 }
 
-// Audio sends input samples. at is the number of the first sample. Audio does not retain pcm.
+// Audio sends input samples. The argument at is the number of the first sample. Audio does not
+// retain pcm.
 func (l *VoiceSession) Audio(at int64, pcm []byte) error {
 	return l.wire.audio(contract.VoiceAudio{At: at, PCM: pcm})
 }

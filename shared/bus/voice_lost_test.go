@@ -45,7 +45,7 @@ func TestAnIngressKeepsItsLineAliveWhileItRuns(t *testing.T) {
 		ends <- name
 	})
 	session := open(t, voiceCaller(t, server), "there")
-	for range 2 { // two sessions, of which one is a second older
+	for range 2 { // wait for two frames, so that this session is about a second older than the next one
 		next(t, session.Frames())
 	}
 	frames := make(chan struct{})
@@ -111,7 +111,7 @@ func TestAnIngressThatDiesFreesTheSlot(t *testing.T) {
 	}
 	open(t, c, "a")
 	ingress.Close()
-	receive(t, ended) // the worker notices when it sends its next ping
+	receive(t, ended) // the worker notices the loss of the ingress when it sends its next ping
 }
 
 func TestACutLosesTheLinesAndTheyAreOpenedAgain(t *testing.T) {

@@ -46,8 +46,9 @@ type voiceServer struct {
 // ServeVoice accepts voice sessions. The sessions are divided among all workers that call
 // ServeVoice. A new session at this worker replaces an earlier session with the same name.
 //
-// stop rejects further sessions and notifies the open sessions that the worker is leaving. It waits
-// for all calls of Serve to return. When its context ends first, it cancels the remaining sessions.
+// The function stop rejects further sessions and notifies the open sessions that the worker is
+// leaving. It waits for all calls of Serve to return. If the context of stop ends first, stop
+// cancels the remaining sessions.
 func (b *Bus) ServeVoice(cfg VoiceOptions) (stop func(ctx context.Context), err error) {
 	s := &voiceServer{cfg: cfg, sessions: map[string]*voiceWire[contract.VoiceCommand]{}, idle: make(chan struct{})}
 	s.board = &voiceBoard[contract.VoiceCommand]{
@@ -137,7 +138,7 @@ func (s *voiceServer) release(session string, wire *voiceWire[contract.VoiceComm
 	s.closeIfIdle()
 }
 
-// closeIfIdle closes idle if no slot is taken. The caller must hold s.mu.
+// closeIfIdle closes the channel idle if no slot is taken. The caller must hold s.mu.
 func (s *voiceServer) closeIfIdle() {
 	if s.leaving && s.inUse == 0 {
 		close(s.idle)

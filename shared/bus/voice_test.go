@@ -333,7 +333,7 @@ func TestALaggingReaderLosesItsLineAlone(t *testing.T) {
 			echoes(ctx, name, session)
 			return
 		}
-		frames, size := 3000, 2 // three times as much as is kept for a reader
+		frames, size := 3000, 2 // three times as many frames as are kept for a reader
 		if name == "bytes" {
 			frames, size = 250, 2*contract.MaxVoiceFrame
 		}

@@ -142,8 +142,9 @@ func (w *voiceWire[In]) finish() bool {
 	return true
 }
 
-// send sends a frame that consists of its number and the content that write appends. If write
-// fails, nothing is sent and the session continues; if sending fails, the session is lost.
+// send sends a frame that consists of its number and the content that the function write appends.
+// If write fails or the frame is too large for a message, nothing is sent and the session
+// continues. After any other error, the session is lost.
 func (w *voiceWire[In]) send(write func([]byte) ([]byte, error)) error {
 	w.out.Lock()
 	defer w.out.Unlock()

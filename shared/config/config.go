@@ -4,8 +4,8 @@
 //
 // Each group has a method Check, which the binary calls before it starts anything. Its errors name
 // the environment variable and say which values are possible. The zero value of a group need not be
-// valid: defaults are in the tags, so Kong sets them. Tests that need a group without Kong set its
-// fields.
+// valid: defaults are in the tags, so Kong sets them. Tests that use a group without Kong set the
+// group's fields themselves.
 //
 // Settings that must be equal in several processes are in groups of their own, so that these
 // processes embed the same group. The package opens no connections and reads no files.
@@ -179,8 +179,8 @@ type Ingress struct {
 // minMetricsToken is the minimum length of METRICS_TOKEN. A shorter token could be guessed.
 const minMetricsToken = 16 // characters
 
-// Check returns an error for the first invalid setting. It checks the values alone, without
-// connecting to anything.
+// Check returns an error for the first invalid setting. It examines only the values and opens no
+// connections.
 func (i Ingress) Check() error {
 	switch {
 	case i.Port < 0 || i.Port > 65535:

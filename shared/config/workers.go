@@ -36,7 +36,7 @@ type Workers struct {
 const (
 	// upper bound of RUN_MAX_TURNS
 	maxTurns = 1000
-	// upper bound of RUN_MAX_COST; its millionths fit into 64 bits
+	// upper bound of RUN_MAX_COST; the bound in millionths fits into 64 bits
 	maxCost  = 1e9
 	minBytes = 64 << 10 // the largest output of a tool
 )

@@ -1,5 +1,6 @@
-// Package connect opens a process's connections to the database and the bus. All processes that do
-// not start their own servers use it, so that they have the same settings and metrics.
+// Package connect opens a process's connections to the database and the bus. It is for all
+// processes that do not start their own servers. These processes therefore have the same settings
+// and metrics.
 package connect
 
 import (

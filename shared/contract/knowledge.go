@@ -35,8 +35,8 @@ type SearchRequest struct {
 // SearchReply is the result of a search, best hits first.
 type SearchReply struct {
 	Found []domain.Found `json:"found,omitempty"`
-	// Without lists the parts of the search that failed. It contains "vector" if the embeddings
-	// service did not respond.
+	// Without is the list of the parts of the search that failed. It contains "vector" if the
+	// embeddings service did not respond.
 	Without []string `json:"without,omitempty"`
 	// Unavailable means that no part of the search was possible.
 	Unavailable bool `json:"unavailable,omitempty"`

@@ -116,7 +116,7 @@ const (
 	VoiceConfigure = "configure" // Config applies from now on
 	VoiceCommit    = "commit"    // transcribe the sent samples from From to To as Item; speech detection restarts after To
 	VoiceClear     = "clear"     // discard the input before the sample From
-	VoiceSay       = "say"       // speak Text, which starts at byte Start of Answer and, if Last is set, ends it; skip the first Skip samples
+	VoiceSay       = "say"       // speak Text: the part of Answer from byte Start, its end if Last is set; skip the first Skip samples
 	VoiceStop      = "stop"      // stop speaking Answer
 	VoiceClose     = "close"     // the session has ended
 )
@@ -146,7 +146,7 @@ const (
 	VoiceStarted    = "started"    // Item: speech began at sample From
 	VoiceStopped    = "stopped"    // Item: speech from sample From to sample To, which is being transcribed
 	VoiceTranscript = "transcript" // Item, Text; an empty Text means that nothing was understood
-	VoiceSegment    = "segment"    // Answer: bytes Start to End were synthesized, with Samples so far; sent after the audio
+	VoiceSegment    = "segment"    // Answer: bytes Start to End were synthesized, as Samples samples of audio so far; sent after the audio
 	VoiceSaid       = "said"       // the whole Answer was synthesized
 	VoiceFailed     = "failed"     // Failure: an error of the item in Item or the answer in Answer; if both are empty, of the Config
 	VoiceLeaving    = "leaving"    // the worker is stopping; the ingress should open the session with another worker

@@ -60,7 +60,7 @@ type Invitation struct {
 	Role           Role
 }
 
-// LoginSession is a browser in which a user is logged in.
+// LoginSession is the login of a user in a browser.
 type LoginSession struct {
 	ID         string `json:"id"`
 	CreatedAt  Time   `json:"createdAt"`

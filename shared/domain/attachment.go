@@ -24,8 +24,8 @@ type Attachment struct {
 // documents.
 func (a Attachment) IsImage() bool { return strings.HasPrefix(a.MediaType, "image/") }
 
-// AttachmentCall is stored as the tool call's id of files that were sent with a request, because no
-// tool call has created them.
+// AttachmentCall is stored in place of a tool call's id for files that were sent with a request,
+// because no tool call has created these files.
 const AttachmentCall = "attachment"
 
 // textOnlyModels are models that are known not to accept images. An entry that ends in a star is a

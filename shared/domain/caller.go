@@ -22,7 +22,7 @@ const (
 	RoleOwner  Role = "owner"
 )
 
-// AtLeast reports whether the role includes all permissions of want.
+// AtLeast reports whether the role includes all permissions of the role want.
 func (r Role) AtLeast(want Role) bool { return r.rank() >= want.rank() }
 
 // rank returns the position of a role in ascending order. An unknown role has no permissions.
@@ -51,7 +51,7 @@ type Caller struct {
 	OrganizationID string
 	UserID         string // empty for an organization's key and for demo callers
 	KeyID          string // empty unless an API key was used
-	Lineage        string // the first key in the chain of rotations; empty: KeyID
+	Lineage        string // the first key in the chain of rotations; if empty, KeyID is used instead
 	Credential     string // identifies the credential in rate limits: the id of the API key, or an id of the login session
 	Client         string // the client's IP address (/64 for IPv6) during a request
 	DemoClient     string // the client's IP address (/64 for IPv6), only for demo callers

@@ -25,8 +25,8 @@ const (
 	ChoiceRequired = "required"
 )
 
-// AnswerTool is the name of an internal tool. With some model providers, the model returns an
-// answer that must match a schema by calling this tool. No other tool may have this name.
+// AnswerTool is the name of an internal tool. With some model providers, the model calls this tool
+// to return an answer that must match a schema. No other tool may have this name.
 const AnswerTool = "write_final_answer"
 
 // ClientTool describes a tool of the client. InputSchema is the JSON Schema of its arguments.

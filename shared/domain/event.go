@@ -50,7 +50,7 @@ func (id EventID) Append(b []byte) []byte {
 	return strconv.AppendInt(b, int64(id.N), 10)
 }
 
-// After reports whether the event comes after other in any log that contains both.
+// After reports whether the event comes after the event other in any log that contains both.
 func (id EventID) After(other EventID) bool {
 	// A later attempt has a higher fence, and its numbers begin again.
 	if id.Fence != other.Fence {
@@ -93,8 +93,8 @@ type Event struct {
 	Data []byte
 }
 
-// Last reports whether the event is the last one of its run's log. These are the events of the
-// terminal states.
+// Last reports whether the event is the last one of its run's log, which is the event of a terminal
+// state.
 func (e Event) Last() bool {
 	switch e.Type {
 	case EventRunCompleted, EventRunFailed, EventRunCancelled, EventRunTimedOut:
@@ -113,7 +113,8 @@ type EventChunk struct {
 	Lines []byte
 }
 
-// AppendEventLine appends an event of a chunk to lines. data is a JSON object in one line.
+// AppendEventLine appends an event of a chunk to lines. The argument data is a JSON object in one
+// line.
 func AppendEventLine(lines []byte, kind string, data []byte) []byte {
 	lines = append(lines, kind...)
 	lines = append(lines, ' ')
@@ -189,8 +190,8 @@ func RestartedData(afterStep int) []byte {
 	return append(strconv.AppendInt([]byte(`{"afterStep":`), int64(afterStep), 10), '}')
 }
 
-// EndedEvent returns the last event in the log of a finished run. result is the rendered run
-// object, which is copied unchanged.
+// EndedEvent returns the last event in the log of a finished run. The argument result is the
+// rendered run object, which is copied unchanged.
 func EndedEvent(id EventID, status RunStatus, result []byte) Event {
 	data := make([]byte, 0, len(`{"run":}`)+len(result))
 	data = append(append(append(data, `{"run":`...), result...), '}')

@@ -32,7 +32,7 @@ type Hook struct {
 	ID               string        `json:"id"`
 	Name             string        `json:"name"`
 	AgentID          string        `json:"agentId"`
-	KeyID            string        `json:"keyId"` // the API key under which the hook's deliveries run
+	KeyID            string        `json:"keyId"` // the API key with which the hook's runs are started
 	Source           HookSource    `json:"source"`
 	URL              string        `json:"url"`                 // the address for deliveries
 	Secret           string        `json:"secret"`              // "***"
@@ -45,7 +45,7 @@ type Hook struct {
 	Coalesce         *HookCoalesce `json:"coalesce"`
 	Enabled          bool          `json:"enabled"`
 	LastDeliveryAt   *Time         `json:"lastDeliveryAt"`
-	LastRejectedAt   *Time         `json:"lastRejectedAt"` // of the last delivery without a valid signature; nil if the log has none
+	LastRejectedAt   *Time         `json:"lastRejectedAt"` // time of the last delivery without a valid signature; nil if the log has none
 	CreatedAt        Time          `json:"createdAt"`
 	UpdatedAt        Time          `json:"updatedAt"`
 }

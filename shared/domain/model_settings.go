@@ -72,7 +72,8 @@ func (s *ModelSettings) Has(name Setting) bool {
 	}
 }
 
-// Copy sets a setting to its value in from. If from has none, the setting is removed.
+// Copy sets a setting to its value in the argument from. If from has no value for it, the setting
+// is removed.
 func (s *ModelSettings) Copy(name Setting, from ModelSettings) {
 	switch name {
 	case SettingTemperature:
@@ -92,8 +93,8 @@ func (s *ModelSettings) Copy(name Setting, from ModelSettings) {
 	}
 }
 
-// Pointer returns a copy of the settings, or nil if none has a value. A run without settings then
-// has none in its JSON form.
+// Pointer returns a copy of the settings, or nil if none has a value. The JSON form of a run then
+// omits the settings.
 func (s *ModelSettings) Pointer() *ModelSettings {
 	if !slices.ContainsFunc(ModelSettingNames, s.Has) {
 		return nil
@@ -143,8 +144,8 @@ const (
 	maxStop         = 256 // characters of a stop text
 )
 
-// SettingProblem is a value that no model accepts. Path is the setting's name, with the index of an
-// entry of its list.
+// SettingProblem is a value that no model accepts. Path is the setting's name. If the value is an
+// entry of a list, the entry's index follows.
 type SettingProblem struct {
 	Setting Setting
 	Path    string

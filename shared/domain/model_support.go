@@ -107,8 +107,8 @@ var AnthropicSupport = []ModelSupport{
 	{Prefix: "anthropic/", Temperature: to1, TopP: to1, Efforts: low4, Stop: true, Parallel: true, VisibleStop: true},
 }
 
-// SupportFor returns the settings that a model accepts. compatible means that the model is on a
-// server with OpenAI's protocol that is not OpenAI's own.
+// SupportFor returns the settings that a model accepts. The argument compatible means that the
+// model is on a server with OpenAI's protocol that is not OpenAI's own.
 func SupportFor(model string, compatible bool) ModelSupport {
 	list := OpenAISupport
 	switch {

@@ -9,7 +9,7 @@ import (
 // DefaultCurrency is the currency of costs if none is configured.
 const DefaultCurrency = "USD"
 
-// currencies contains the codes of the currencies in use, by ISO 4217. It omits the codes of funds,
+// currencies contains the ISO 4217 codes of the currencies in use. It omits the codes of funds,
 // metals and tests.
 const currencies = "AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTN BWP BYN BZD CAD CDF CHF " +
 	"CLP CNY COP CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF GTQ GYD HKD HNL HTG HUF IDR ILS " +
@@ -32,7 +32,7 @@ func Money(micros int64, currency string) string {
 		return fmt.Sprintf("%d %s", whole, currency)
 	}
 
-	// Zeros at the end are dropped, but prices are usually written with two digits.
+	// Zeros at the end are dropped, but prices are usually written with two decimal places.
 	digits := strings.TrimRight(fmt.Sprintf("%06d", fraction), "0")
 	if len(digits) == 1 {
 		digits += "0"

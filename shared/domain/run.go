@@ -264,9 +264,9 @@ func (r *Run) Render() ([]byte, error) {
 	return b, nil
 }
 
-// End makes the run terminal. finished is the time of its end. The run expires retentionSeconds
-// later, or never if retentionSeconds is zero. End does not change a finish reason that is already
-// set.
+// End makes the run terminal. The argument finished is the time of its end. The run expires
+// retentionSeconds later, or never if retentionSeconds is zero. End does not change a finish reason
+// that is already set.
 func (r *Run) End(status RunStatus, cause *RunError, finished Time, retentionSeconds int64) {
 	r.Status, r.Error, r.FinishedAt = status, cause, &finished
 	if r.FinishReason == nil {

@@ -106,7 +106,7 @@ const attachmentsPrefix = MaxAttachments * 2048
 
 // QuestionPrefix returns how many characters at the beginning of an Input's JSON are enough to
 // contain the first n+1 characters of the message. The result attached applies to JSON that begins
-// with AttachmentsKey, and plain to any other JSON.
+// with AttachmentsKey, and the result plain applies to any other JSON.
 func QuestionPrefix(n int) (plain, attached int) {
 	plain = len(UnstoredInput) + len(questionKey) + (n+1)*escapedRune
 	return plain, plain + len(AttachmentsKey) + attachmentsPrefix

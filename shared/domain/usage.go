@@ -3,7 +3,7 @@ package domain
 import "strconv"
 
 // Consumption is a number of runs and their usage. The HTTP API uses its JSON form. Unfinished runs
-// are counted only in Runs.
+// are counted only in the field Runs.
 type Consumption struct {
 	Runs         int64  `json:"runs" db:"runs"`
 	Completed    int64  `json:"completed" db:"completed"`
@@ -14,7 +14,7 @@ type Consumption struct {
 	OutputTokens int64  `json:"outputTokens" db:"output_tokens"`
 	CostMicros   int64  `json:"costMicros" db:"cost_micros"`
 	SandboxTime  Millis `json:"sandboxSeconds" db:"sandbox_ms"` // of calls of codeExecution
-	P50Ms        *int64 `json:"p50Ms" db:"p50_ms"`              // median time from acceptance to end of finished runs; nil: none
+	P50Ms        *int64 `json:"p50Ms" db:"p50_ms"`              // median time from a run's acceptance to its end; nil: no run has finished
 	P95Ms        *int64 `json:"p95Ms" db:"p95_ms"`
 }
 

@@ -215,7 +215,7 @@ func (t *Template) Origin() string {
 }
 
 // Variables returns the distinct names in the path and in the query, in order. Arguments for the
-// path are required, those for the query are optional.
+// path are required, and arguments for the query are optional.
 func (t *Template) Variables() (path, query []string) {
 	for _, s := range t.path {
 		path = named(path, s)

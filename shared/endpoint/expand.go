@@ -50,8 +50,8 @@ func (t *Template) Expand(args map[string]any) (address string, rest map[string]
 // several segments: many servers unescape a path before they route it, and would treat
 // /users/1%2Fdelete like /users/1/delete.
 func (s segment) expand(args map[string]any) (string, error) {
-	// b is the segment as sent, plain the segment as read by a server, and values the parts of
-	// plain that come from arguments.
+	// The text b is the segment as sent, and plain is the segment as read by a server. The text
+	// values is like plain, but without the slashes that the template itself contains.
 	var b, plain, values strings.Builder
 	for _, p := range s {
 		if p.variable == "" {
@@ -158,8 +158,8 @@ func unescape(value string) string {
 	}
 }
 
-// expand returns the query pairs with their arguments inserted: none for a missing argument, and
-// one per element if the whole value is a list.
+// expand returns the query pairs with their arguments inserted: no pair for a missing argument, and
+// a pair for each element if the whole value is a list.
 func (p pair) expand(args map[string]any) ([]string, error) {
 	if len(p.value) == 1 && p.value[0].variable != "" {
 		name := p.value[0].variable

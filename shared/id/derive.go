@@ -7,9 +7,9 @@ import (
 )
 
 // Derived returns the id of a resource that belongs to another resource, for example the id of a
-// run's message. owner is the other resource's id, and role distinguishes several resources of the
-// same owner. The result is deterministic and contains the time of the owner's id. Derived panics
-// if the prefix is not lower-case letters.
+// run's message. The argument owner is the other resource's id, and the argument role distinguishes
+// several resources of the same owner. The result is deterministic and contains the time of the
+// owner's id. Derived panics if the prefix is not lower-case letters.
 func Derived(prefix, owner, role string) string {
 	sum := sha256.Sum256([]byte(owner + "\x00" + role))
 	raw := sum[:16]

@@ -16,9 +16,9 @@ const (
 	roomInterval = time.Second
 )
 
-// CollectSeldom makes the garbage collector run less often while little memory is in use, until ctx
-// ends. A process with a small heap and many allocations would otherwise spend a tenth of its time
-// on collections. CollectSeldom costs up to 64 MiB of memory. The heap size is checked once a
+// CollectSeldom makes the garbage collector run less often while little memory is in use. A process
+// with a small heap and many allocations would otherwise spend a tenth of its time on collections.
+// CollectSeldom costs up to 64 MiB of memory. Until ctx ends, it adapts to the heap size once a
 // second. CollectSeldom does nothing if GOGC is set in the environment.
 func CollectSeldom(ctx context.Context) {
 	if os.Getenv("GOGC") != "" {

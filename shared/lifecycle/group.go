@@ -25,7 +25,7 @@ type Group struct {
 	members []*member
 }
 
-// member is a component of a Group. err may be read once done is closed.
+// member is a component of a Group. The field err may be read once done is closed.
 type member struct {
 	name   string
 	run    func(context.Context) error
@@ -34,8 +34,8 @@ type member struct {
 	err    error
 }
 
-// Add appends a component. run must block until its context ends, and then return nil or the
-// context's error. Add must not be called after Run.
+// Add appends a component. The function run must block until its context ends, and then return nil
+// or the context's error. Add must not be called after Run.
 func (g *Group) Add(name string, run func(context.Context) error) {
 	g.members = append(g.members, &member{name: name, run: run, done: make(chan struct{})})
 }
@@ -77,7 +77,8 @@ func (g *Group) Run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// start runs the component in a goroutine, and sends the component to ended when it returns.
+// start runs the component in a goroutine, and sends the component to the channel ended when the
+// component has returned.
 func (m *member) start(ctx context.Context, ended chan<- *member) {
 	// Each component has its own context, so that the group can stop one after another.
 	ctx, m.cancel = context.WithCancel(ctx)
@@ -93,8 +94,8 @@ func (m *member) start(ctx context.Context, ended chan<- *member) {
 	}()
 }
 
-// call calls run and converts a panic of run to an error. A panic in a goroutine that run started
-// cannot be caught and ends the process.
+// call calls the function run and converts a panic of run to an error. A panic in a goroutine that
+// run started cannot be caught and ends the process.
 func call(ctx context.Context, run func(context.Context) error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -174,7 +175,8 @@ func (m *member) failure() error {
 }
 
 // Hold returns the run function of a component that has already started. The function waits until
-// its context ends or ended is closed. It then calls stop with a new context that has the timeout.
+// its context ends or the channel ended is closed. It then calls stop with a new context that has
+// the timeout.
 func Hold(ended <-chan struct{}, stop func(context.Context) error, timeout time.Duration) func(context.Context) error {
 	return func(ctx context.Context) error {
 		var early error
@@ -184,7 +186,8 @@ func Hold(ended <-chan struct{}, stop func(context.Context) error, timeout time.
 			early = ErrEnded
 		}
 
-		// The context of the component has ended, but stop needs a context that has not.
+		// The context of the component may have ended, but the function stop needs a context that
+		// has not ended.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 		defer cancel()
 		return errors.Join(early, stop(ctx))

@@ -73,8 +73,8 @@ func describe(file *os.File, path string, err error) error {
 // keeps it after Leave.
 func (l *Lock) File() *os.File { return l.file }
 
-// Leave closes the lock file. The lock is held as long as a process that inherited the file is
-// alive.
+// Leave closes the lock file. If other processes have inherited the file, the lock is held until
+// they have ended.
 func (l *Lock) Leave() error { return l.file.Close() }
 
 // Unlock releases the lock, even if other processes have inherited it. It does not remove the file,

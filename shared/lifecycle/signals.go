@@ -32,7 +32,7 @@ func Context(parent context.Context) (context.Context, context.CancelFunc) {
 }
 
 // watch cancels the context at the first signal and exits the process at the second. It returns
-// when released is closed.
+// when the channel released is closed.
 func watch(signals <-chan os.Signal, released <-chan struct{}, cancel context.CancelCauseFunc) {
 	select {
 	case received := <-signals:

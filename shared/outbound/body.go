@@ -27,7 +27,7 @@ type body struct {
 // newBody replaces the response's body with one that is decoded and has at most limit bytes.
 // Closing the new body calls cancel.
 func newBody(ctx context.Context, cancel context.CancelFunc, resp *http.Response, limit int64) {
-	// The header may list several encodings. decoder rejects such a list.
+	// The header may list several encodings. The function decoder rejects such a list.
 	b := &body{ctx: ctx, cancel: cancel, raw: resp.Body, left: limit}
 	b.coding = strings.ToLower(strings.TrimSpace(strings.Join(resp.Header.Values("Content-Encoding"), ",")))
 
@@ -100,9 +100,9 @@ func (b *body) explain(err error) error {
 	return describe(b.ctx, err, false)
 }
 
-// decoder decodes a content coding; limit is the maximum size of the decoded body. The encoded
-// input is limited, too, because a stream may never produce output. Only the codings that the
-// request offers are supported.
+// decoder decodes a content coding; the argument limit is the maximum size of the decoded body. The
+// encoded input is limited, too, because a stream may never produce output. Only the codings that
+// the request offers are supported.
 func decoder(coding string, raw io.Reader, limit int64) (io.Reader, error) {
 	if coding == "" || coding == "identity" {
 		return raw, nil
@@ -136,7 +136,7 @@ type limitedReader struct {
 	left int64
 }
 
-// Read returns ErrTooLarge if there is more data.
+// Read returns ErrTooLarge if left bytes were read before.
 func (c *limitedReader) Read(p []byte) (int, error) {
 	if c.left <= 0 {
 		return 0, tooLarge()

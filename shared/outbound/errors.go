@@ -31,9 +31,9 @@ func (e *Error) Unwrap() error { return e.Err }
 // refuse returns the error for a URL that is not allowed.
 func refuse(message string) *Error { return &Error{Message: message, Err: ErrRefused} }
 
-// AsError converts an error from a client that HTTP returned, or from reading a response's body, to
-// an *Error. It hides the text of other errors, because net/http's errors contain the URL, which
-// may contain a caller's secrets.
+// AsError converts an error from a client that Client.HTTP returned, or from reading a response's
+// body, to an *Error. It hides the text of other errors, because net/http's errors contain the URL,
+// which may contain a caller's secrets.
 func AsError(err error) *Error {
 	if known, ok := errors.AsType[*Error](err); ok {
 		return known

@@ -32,8 +32,8 @@ type guard struct {
 	seen   func(host string, to netip.AddrPort) error // for tests that count the allowed connections
 }
 
-// newGuard parses the entries of the allow list. own contains the ports of this service and its
-// servers.
+// newGuard parses the entries of the allow list. The argument own contains the ports of this
+// service and its servers.
 func newGuard(allow []string, own []int) (*guard, error) {
 	g := &guard{exact: map[string]bool{}, ports: []uint16{80, 443}, locals: net.InterfaceAddrs}
 	var v4, v6 []netip.Prefix
@@ -78,7 +78,7 @@ type permit struct {
 }
 
 // checkPort checks a port before the host's name is resolved. A port that occurs in the allow list
-// passes this check. Later, check examines the port together with the address.
+// passes this check. Later, the method check examines the port together with the address.
 func (g *guard) checkPort(p permit, to target) error {
 	if to.port == p.port || slices.Contains(g.ports, to.port) || to.hostPort() == p.trusted {
 		return nil
@@ -91,8 +91,9 @@ func (g *guard) checkPort(p permit, to target) error {
 	return errPort
 }
 
-// check decides whether a socket may be connected. host is the host in the request. All rejections
-// of a host name have the same message, so that they reveal nothing about its addresses.
+// check decides whether a socket may be connected. The argument host is the host in the request.
+// All rejections of a host name have the same message, so that they reveal nothing about its
+// addresses.
 func (g *guard) check(p permit, host, network, address string) error {
 	// A host that is written as an IP address needs no name lookup, so a detailed error reveals
 	// nothing about the network.
@@ -103,8 +104,8 @@ func (g *guard) check(p permit, host, network, address string) error {
 	return err
 }
 
-// judge implements check, with detailed errors. The order of its checks matters: an exact entry of
-// the allow list permits even an address of this service.
+// judge makes the decision of check, with detailed errors. The order of its checks matters: an
+// exact entry of the allow list permits even an address of this service.
 func (g *guard) judge(p permit, host, network, address string) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil || network != "tcp4" && network != "tcp6" {

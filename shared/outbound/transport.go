@@ -24,7 +24,7 @@ type transport struct {
 }
 
 // newTransport applies the defaults of Options. If an option is invalid, it stores the error, which
-// admit then returns for each request.
+// the method admit then returns for each request.
 func newTransport(c *Client, o Options) *transport {
 	if o.Timeout <= 0 {
 		o.Timeout = defaultTimeout
@@ -81,14 +81,15 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 
 	// The sending state records whether a byte of the request was sent. Callers whose requests must
-	// not be repeated need this.
+	// not be repeated need this information.
 	ctx, cancel := context.WithDeadline(req.Context(), t.deadline(req))
 	w := &sendState{ctx: ctx, hook: sendingHook(ctx)}
 	resp, err := t.base.RoundTrip(t.outgoingRequest(httptrace.WithClientTrace(ctx, w.trace()), req, to))
 	if err != nil {
 		defer cancel() // called only on return, because describe must first check whether ctx has ended
 
-		// A connection may still be in progress. After abandon, it can no longer send the request.
+		// Connecting may still be in progress. After abandon, the connection can no longer send the
+		// request.
 		notSent, hookErr := w.abandon()
 		if hookErr != nil {
 			return nil, &Error{Message: "The request was not sent.", NotSent: true, Err: hookErr}
@@ -163,9 +164,9 @@ func (t *transport) outgoingRequest(ctx context.Context, req *http.Request, to t
 	return out
 }
 
-// redirect decides whether a redirect is followed. It is used as http.Client's CheckRedirect. via
-// contains the earlier requests, oldest first. redirect removes headers from next that the new
-// server must not see.
+// redirect decides whether a redirect is followed. It is used as http.Client's CheckRedirect. The
+// argument via contains the earlier requests, oldest first. redirect removes from the request next
+// the headers that the new server must not see.
 func (t *transport) redirect(next *http.Request, via []*http.Request) error {
 	// If redirects are not followed, the caller gets the redirect itself and may examine its
 	// Location.

@@ -54,7 +54,8 @@ func (p *parser) next() byte {
 	}
 }
 
-// value parses a value of any type. depth is the number of objects and lists around it.
+// value parses a value of any type. The argument depth is the number of objects and lists around
+// it.
 func (p *parser) value(depth int) (any, error) {
 	switch c := p.next(); c {
 	case '{', '[':

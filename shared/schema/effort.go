@@ -21,8 +21,8 @@ func (s *Schema) countEffort() error {
 	if err := w.visit(s.compiled); err != nil {
 		return err
 	}
-	// An unsupported pattern matches every text. Inside a "not", such a pattern would reject valid
-	// values, so the schema is rejected.
+	// An unsupported pattern matches every text. Inside a "not", such a pattern could reject valid
+	// values. A schema that has both is therefore rejected.
 	if w.unknown && w.negative {
 		return errUnknown
 	}
@@ -37,8 +37,8 @@ func (s *Schema) countEffort() error {
 func (s *Schema) count(part *jsonschema.Schema) {
 	parts := sameValueParts(part)
 
-	// The costs of a check are estimates: once per value, per item of an object or list, and per
-	// character of a text.
+	// The costs of a check are estimates. The cost named once applies to each value, perItem to
+	// each item of an object or list, and about a 64th of text to each byte of a string.
 	once := 1 + len(parts) + len(part.Required)
 	for _, sub := range parts {
 		once += partCost(sub)
@@ -110,7 +110,7 @@ type walk struct {
 	order    []*jsonschema.Schema // the parts of the schema, each after the parts to which it refers, except for circular references
 	unknown  bool                 // a pattern cannot be checked
 	location string               // JSON Pointer to an unsupported pattern; if there are several, the first in alphabetical order
-	negative bool                 // the walk is inside a "not" or a similar keyword, where an overly permissive match rejects valid values
+	negative bool                 // a part has a "not" or a similar keyword, in which an overly permissive match rejects valid values
 }
 
 // visit adds a part and everything that it refers to. It returns an error for references that

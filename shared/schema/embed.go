@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Embed returns a copy of a schema for use inside another document. at is the JSON Pointer to the
-// copy, for example "#/properties/data". References in the copy are changed so that they begin with
-// at. The order of the members is kept. $schema is omitted, because only the outermost schema may
-// have it. The schema must have been compiled before.
+// Embed returns a copy of a schema for use inside another document. The argument at is the JSON
+// Pointer to the copy, for example "#/properties/data". References in the copy are changed so that
+// they begin with this pointer. The order of the members is kept. $schema is omitted, because only
+// the outermost schema may have it. The schema must have been compiled before.
 func Embed(raw json.RawMessage, at string) json.RawMessage {
 	e := embedding{in: json.NewDecoder(bytes.NewReader(raw)), at: at, root: true}
 	e.in.UseNumber()

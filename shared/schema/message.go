@@ -88,8 +88,8 @@ func (p problem) String() string {
 }
 
 // problems returns the innermost causes of a mismatch. If a value matches none of several
-// alternatives, it returns the problems of the closest alternative. left is the number of further
-// problems to read.
+// alternatives, it returns the problems of the closest alternative. The argument left is the number
+// of further problems to read.
 func problems(e *jsonschema.ValidationError, left *int) []problem {
 	// An error without causes is the actual problem. The errors that contain it only repeat that a
 	// part of the value did not match.

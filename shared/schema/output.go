@@ -161,7 +161,7 @@ func (w *walk) productive() bool {
 }
 
 // isFinite reports whether a value of finite size can match a part, given that such values exist
-// for the parts in finite.
+// for the parts in the set finite.
 func isFinite(part *jsonschema.Schema, finite map[*jsonschema.Schema]bool) bool {
 	if part.Ref != nil && !finite[part.Ref] {
 		return false

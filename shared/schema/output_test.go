@@ -84,8 +84,8 @@ func TestMismatches(t *testing.T) {
 	}
 }
 
-// TestOutputOfOlderDrafts checks answers against the drafts that a schema may name. The keywords have
-// the meaning of the draft, but the keyword format is never checked.
+// TestOutputOfOlderDrafts checks answers against schemas of the older drafts of JSON Schema. The
+// keywords have the meaning that the draft defines, but the keyword format is never checked.
 func TestOutputOfOlderDrafts(t *testing.T) {
 	t.Parallel()
 	list := `{"type":"array","items":[{"type":"string","format":"date"}],"additionalItems":{"$ref":"#/definitions/n"},"definitions":{"n":{"type":"integer"}}}`

@@ -84,7 +84,8 @@ type quickPattern struct {
 }
 
 // quickBound is a limit of a number. A value violates the limit if the comparison of the value with
-// the limit has the sign excluded. If strict is set, a value equal to the limit violates it, too.
+// the limit has the sign in the field excluded. If strict is set, a value equal to the limit
+// violates it, too.
 type quickBound struct {
 	limit    float64
 	excluded int
@@ -234,8 +235,9 @@ type quickCheck struct {
 	unknown       bool // the work was too much, or float64 is not exact enough
 }
 
-// quickMatch reports whether a value certainly matches the schema q. effort is the maximum work.
-// quickMatch returns false if q is nil, if the value does not match, or if the check gave up.
+// quickMatch reports whether a value certainly matches the schema q. The argument effort is the
+// maximum work. quickMatch returns false if q is nil, if the value does not match, or if the check
+// gave up.
 func quickMatch(q *quickPart, value any, effort int) bool {
 	if q == nil {
 		return false

@@ -49,7 +49,8 @@ type Schema struct {
 // outside itself, or has patterns that are too large.
 func Compile(raw json.RawMessage) (*Schema, error) { return newSchema(raw, true) }
 
-// newSchema compiles a schema. formats is false if the keyword format is not checked in any draft.
+// newSchema compiles a schema. The argument formats is false if the keyword format is not checked
+// in any draft.
 func newSchema(raw json.RawMessage, formats bool) (*Schema, error) {
 	doc, err := decode(raw, maxSchema)
 	if err != nil {

@@ -52,8 +52,8 @@ func (k Key) Removable() bool { return k.State == Old && k.Total() == 0 }
 
 // Count counts the values that need each key: first for the keys in SECRETS_KEY, in order, and then
 // for the missing keys, sorted by id. A value that needs two keys counts once for each key. Count
-// reads one index entry per value. progress, if not nil, is called with the number of entries that
-// were read. Values that are added meanwhile may be missing.
+// reads one index entry per value. The function progress, if not nil, is called with the number of
+// entries that were read. The counts may lack values that are added meanwhile.
 func Count(ctx context.Context, values Values, box *secrets.Box, progress func(int)) ([]Key, error) {
 	var keys []Key
 	for n, keyID := range box.KeyIDs() {

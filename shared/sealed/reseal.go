@@ -31,8 +31,9 @@ type Outcome struct {
 }
 
 // Reseal seals every value of the database with the box's current key while the service runs. Each
-// batch is a separate transaction, so Reseal can be interrupted and started again. It calls
-// unopened for each value that cannot be opened with any key, and progress after each batch.
+// batch is a separate transaction, so Reseal can be interrupted and started again. It calls the
+// function unopened for each value that cannot be opened with any key, and the function progress
+// after each batch.
 func Reseal(
 	ctx context.Context, values ResealStore, box *secrets.Box, unopened func(sealdb.Value), progress func(Outcome),
 ) (Outcome, error) {
@@ -121,8 +122,8 @@ func batches(page []sealdb.Value) func(yield func([]sealdb.Value) bool) {
 	return func(yield func([]sealdb.Value) bool) {
 		for len(page) > 0 {
 			n := 1
-			// A transaction may write rows of only one organization. Each content has its own
-			// transaction, because it may be large.
+			// A transaction may write rows of only one organization. Each value of the kind
+			// KindContent has its own transaction, because the value may be large.
 			for n < min(len(page), batchRows) && page[n].OrganizationID == page[0].OrganizationID && page[0].Kind != sealdb.KindContent {
 				n++
 			}

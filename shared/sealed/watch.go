@@ -33,12 +33,14 @@ type Watch struct {
 	// number of keys that SECRETS_KEY lacks, by kind
 	missing   *prometheus.GaugeVec
 	duplicate bool // another watch of this process already checks the database
-	// the missing keys that were already logged, by kind; each is logged once
+	// the missing keys at the last check, by kind; they are logged only if they have changed since
+	// then
 	reported map[sealdb.Kind]string
 }
 
-// NewWatch returns a watch for an ingress or a worker. If both run in one process and share a
-// registry, they share the metrics, and only the watch that was created first checks the database.
+// NewWatch returns a watch for an ingress or a worker. If an ingress and a worker run in one
+// process and share a registry, their watches share the metrics. Only the watch that was created
+// first then checks the database.
 func NewWatch(box *secrets.Box, registry prometheus.Registerer, log zerolog.Logger) (*Watch, error) {
 	w := &Watch{
 		box: box, log: log, reported: map[sealdb.Kind]string{},

@@ -18,7 +18,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// lines is a log writer that calls closed after a number of lines.
+// lines is a log writer that calls the function closed after a number of lines.
 type lines struct {
 	mu      sync.Mutex
 	buf     bytes.Buffer

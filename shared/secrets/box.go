@@ -103,8 +103,8 @@ func KeyID(sealed string) string {
 // Malformed is returned in place of a key's id for a value that is not in the format of Seal.
 const Malformed = "malformed"
 
-// Seal encrypts plaintext for the location that associated identifies. Opening it requires the
-// same associated text.
+// Seal encrypts plaintext for the location that the argument associated identifies. Opening the
+// result requires the same associated text.
 func (b *Box) Seal(plaintext, associated string) string {
 	sealed := b.keys[b.sealing].Seal(nil, nil, []byte(plaintext), []byte(associated)) //nolint:gosec // G407: the cipher draws the nonce
 	return version + b.sealing + "." + base64.RawURLEncoding.EncodeToString(sealed)

@@ -13,7 +13,7 @@ const bytesVersion = 1
 const keyIDSize = 4
 
 // SealBytes is like Seal, for the contents of files and documents. Its output is binary and longer
-// than plain by a constant number of bytes.
+// than the argument plain by a constant number of bytes.
 func (b *Box) SealBytes(plain, associated []byte) []byte {
 	aead := b.keys[b.sealing]
 	id, err := hex.DecodeString(b.sealing)

@@ -47,8 +47,8 @@ func (b *Box) OpenVisitorToken(token, location string) ([]byte, error) {
 	return b.openToken(visitorStart, token, location)
 }
 
-// SealClientSecret seals the content of a client secret of /v1/realtime, of at most
-// ClientSecretRoom bytes.
+// SealClientSecret seals the content of a client secret of /v1/realtime. The content may have at
+// most ClientSecretRoom bytes.
 func (b *Box) SealClientSecret(plain []byte) string { return b.sealToken(clientStart, plain, "") }
 
 // OpenClientSecret is the inverse of SealClientSecret.

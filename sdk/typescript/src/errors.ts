@@ -18,8 +18,8 @@ export class ConnectionError extends ParleyError {
 
 /**
  * A page of another origin called the service, and the browser withheld the response (CORS). Pages
- * of the service's own origin may call it. Pages that an agent's widget lists may chat with a
- * widget token. Other pages must call their own server, which calls Parley.
+ * of the service's own origin may call it. Pages that an agent's widget lists may use a widget
+ * token to chat. Other pages must call their own server, which calls Parley.
  */
 export class CrossOriginError extends ConnectionError {
   static {

@@ -20,7 +20,7 @@ export type DocumentQuery = Pick<GetKnowledgeQuery, "q" | "status" | "limit" | "
 export interface SearchOptions {
   /** Only these documents. */
   documentIds?: readonly string[] | undefined;
-  /** Only documents with all of these pairs. */
+  /** Only documents whose metadata contains all of these entries. */
   metadata?: Metadata | undefined;
   /** The number of passages, at most 50. The default is 10. */
   limit?: GetKnowledgeQuery["limit"] | undefined;

@@ -16,8 +16,8 @@ export function retryDelay(error: unknown, failures: number, repeatable: boolean
   if (error instanceof CrossOriginError) return undefined;
   if (error instanceof ConnectionError) return repeatable || neverConnected(error) ? backoff(failures) : undefined;
   if (!(error instanceof APIError) || !error.retryable) return undefined;
-  // If Parley itself sent the error, it has accepted nothing. After a proxy's error this is
-  // unknown.
+  // If Parley itself sent the error, it has not accepted the request. If a proxy sent the error,
+  // the request may have been accepted.
   if (!repeatable && error.problem === null && error.status !== 408 && error.status !== 429) return undefined;
   const asked = error.retryAfter ?? 0;
   if (asked > maxRetryAfter) return undefined;

@@ -7,8 +7,8 @@ import type { Deleted, GetSessionsQuery, Session, SessionWithMessages } from "./
 export type SessionQuery = Pick<GetSessionsQuery, "principal" | "limit" | "cursor">;
 
 /**
- * Selects one of several sessions with the same id by its agent or template. Admins can also select
- * by principal.
+ * Selects one of several sessions that have the same id, by the session's agent or template. Admins
+ * can also select by the session's principal.
  */
 export type SessionSelector = Pick<GetSessionsQuery, "agentId" | "templateId" | "principal">;
 

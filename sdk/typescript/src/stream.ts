@@ -81,7 +81,7 @@ export class RunStream implements AsyncIterable<RunEvent> {
 
   /**
    * Yields the answer in pieces. If a lost attempt is repeated, text that was already returned is
-   * not repeated. If the new attempt's answer differs, it throws a `StreamRestartedError`.
+   * not repeated. If the new attempt's answer differs, `text()` throws a `StreamRestartedError`.
    */
   async *text(): AsyncGenerator<string, void, undefined> {
     const received = new ReceivedText();

@@ -62,8 +62,8 @@ export const begun = frame("0.1", "run.created") + frame("1.1", "run.started");
 export const completed = (id, message) => frame(id, "run.completed", { run: run({ message }) });
 
 /**
- * Returns a stream whose body consists of the given chunks of text or bytes. It then ends, or
- * breaks with an error.
+ * Returns a stream whose body consists of the given chunks of text or bytes. After the chunks, the
+ * stream ends. A chunk that is an error breaks the stream.
  */
 export const events = (...pieces) => () => {
   const left = pieces.map((piece) => (typeof piece === "string" ? new TextEncoder().encode(piece) : piece));

@@ -148,7 +148,7 @@ test("a stream of a run", async () => {
 
 /**
  * Starts a server on a real socket. It sends a part of a stream and then nothing. The promise
- * closed resolves when the client has disconnected.
+ * `closed` of a request resolves when the client has disconnected.
  */
 async function silent(t, first = begun + delta("1.2", "a")) {
   const requests = [];

@@ -65,7 +65,7 @@ func Box(tb testing.TB, setting string) *secrets.Box {
 	return box
 }
 
-// Open opens a database in the same way as a service with this SECRETS_KEY. The service encrypts
+// Open opens a database in the same way as a service that has this SECRETS_KEY and encrypts
 // contents.
 func Open(tb testing.TB, dsn, setting string) *store.Store {
 	tb.Helper()

@@ -30,7 +30,7 @@ func (s *Organizations) limits() Limits { return s.accounts.quotas }
 
 // checkKeyQuota returns a conflict error if the organization (or, for a user key, the user) has
 // reached its key quota. It prevents concurrent creation of further keys until the transaction
-// ends. The caller must have locked the organization.
+// ends. For a key of an organization, the caller must have locked the organization.
 func (l Limits) checkKeyQuota(ctx context.Context, tx *sqlx.Tx, k NewKey) error {
 	const live = ` AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > clock_timestamp())`
 	// The lock on the organization already prevents concurrent creation of its keys.

@@ -18,9 +18,9 @@ import (
 // An email address is proven in one of two ways: its user logs in through an OpenID provider that
 // verified it, or uses a reset link that the operator created. An invitation link proves nothing to
 // other organizations, because the inviter knows the link, too. The user of an invitation link may
-// take over an unproven address. Neither person gains the other person's data: the new holder gets
-// a new account, and the displaced account keeps everything except the address, including its
-// password and login sessions.
+// take over an unproven address. Neither this user nor the previous holder gains the other's data:
+// the new holder gets a new account. The displaced account loses only the address and keeps, for
+// example, its password and login sessions.
 
 // maxListed is the maximum number of accounts that are listed for an email address.
 const maxListed = 100
@@ -74,11 +74,11 @@ func (s *Store) PasswordSchemes(ctx context.Context, email string) ([]string, er
 	return schemes, wrap("reading the schemes of stored passwords", err)
 }
 
-// ByPassword returns the account of an email address whose stored password is in the list hashes,
-// and that stored password. If several accounts match, it prefers the account that has proven the
-// address. Next comes an account with an open login session from the client address, and then the
-// oldest account. If only is true, accounts without such a session do not match. If no account
-// matches, ByPassword returns WrongPassword.
+// ByPassword returns the account of an email address whose stored password is in the list hashes.
+// It also returns this stored password. If several accounts match, it prefers the account that has
+// proven the address. Next comes an account with an open login session from the client address, and
+// then the oldest account. If only is true, accounts without such a session do not match. If no
+// account matches, ByPassword returns WrongPassword.
 func (s *Store) ByPassword(ctx context.Context, email string, hashes []string, client string, only bool) (userID, hash string, err error) {
 	// familiar is an SQL condition: the account has an open login session that began at the
 	// client's address.

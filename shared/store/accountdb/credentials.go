@@ -148,8 +148,9 @@ func lockCredentialRow(ctx context.Context, tx *sqlx.Tx, query string, args ...a
 	return nil
 }
 
-// Touch stores the times when API keys and login sessions were last used. The maps' keys are their
-// ids. Ids that no longer exist are ignored. If the stored time is later, it is kept.
+// Touch stores the times when API keys and login sessions were last used. The keys of the map are
+// the ids of the API keys and login sessions. Ids that no longer exist are ignored. If the stored
+// time is later, it is kept.
 func (s *Store) Touch(ctx context.Context, used map[string]time.Time) error {
 	var keys, logins touched
 	for name, at := range used {

@@ -38,11 +38,13 @@ func (s *Store) IdentityKnown(ctx context.Context, identity Identity) (bool, err
 // LogInByIdentity logs in the user of an identity. A new identity must have a verified email
 // address (permission_denied otherwise); the login then proves the address. The account for a new
 // identity is chosen as follows:
-//   - If loggedIn has this address and the login session login.LoginID is still open, the
-//     identity is linked to that account.
-//   - Otherwise a new account is created. If another account has the address without proof, it
-//     loses the address, provided that takeOver is true.
-//   - In all other cases LogInByIdentity returns email_taken.
+//   - If the account loggedIn has or had this address, the identity is linked to that account. The
+//     login session login.LoginID, if set, must still be open (unauthenticated otherwise).
+//   - Otherwise a new account is created. If an existing account has the address, this requires
+//     that takeOver is true.
+//   - In both cases, any other account that has the address without proof loses the address. If
+//     another account has proven the address, or a required takeOver is false, LogInByIdentity
+//     returns email_taken.
 func (s *Store) LogInByIdentity(ctx context.Context, identity Identity, loggedIn string, takeOver bool, login NewLogin) (Account, error) {
 	var account Account
 	attempt := func(tx *sqlx.Tx) error {
@@ -140,7 +142,7 @@ func hasAddress(ctx context.Context, tx *sqlx.Tx, userID, email string) (bool, e
 }
 
 // mayTakeOver returns email_taken if a person who has proven an email address may not displace the
-// address's holder. confirmed is true if the person has asked for the takeover.
+// address's holder. The argument confirmed is true if the person has asked for the takeover.
 func mayTakeOver(holder userRow, confirmed bool) error {
 	switch {
 	// The address is proven for another account. The person must first log in to that account, to

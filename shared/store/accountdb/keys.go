@@ -117,7 +117,8 @@ type KeyFilter struct {
 	After          string // id of the last key of the previous page
 }
 
-// keyVisible selects the keys of organization $1 and the user keys of user $2 that are not revoked.
+// keyVisible selects keys that are not revoked: the keys of organization $1 and the user keys of
+// user $2.
 const keyVisible = ` revoked_at IS NULL AND ((scope = 'organization' AND org_id = $1) OR (scope = 'user' AND user_id = $2)) `
 
 // Keys lists up to limit keys that are not revoked, newest first. Expired keys are included.

@@ -79,7 +79,8 @@ func (s *Store) CreateReset(ctx context.Context, userID string, tokenHash []byte
 // organization. It returns not_found if the user is not a member. It returns permission_denied
 // unless all of these conditions hold:
 //   - The member's role is not higher than the admin's.
-//   - An invitation of this organization created the member's account.
+//   - An invitation of this organization created the member's account, and the account's email
+//     address is not proven.
 //   - The member has nothing in any other organization.
 func (s *Organizations) CreateMemberReset(ctx context.Context, actor Actor, userID string, tokenHash []byte, expires time.Time) error {
 	return withinActor(ctx, s.db, actor, func(tx *sqlx.Tx) error {
@@ -126,7 +127,8 @@ func (s *Organizations) CreateMemberReset(ctx context.Context, actor Actor, user
 
 // reset is a password reset link and its restrictions. A link created by an admin becomes
 // void in three cases:
-//   - The user gains a membership or data in another organization, or a higher role than the admin had.
+//   - The user proves the email address, gains a membership or data in another organization, or
+//     gets a higher role than the admin had.
 //   - The admin loses the role that the link depends on.
 //   - The API key with which the link was created ends.
 type reset struct {
@@ -218,8 +220,8 @@ func resetFor(ctx context.Context, tx *sqlx.Tx, tokenHash []byte) (user userRow,
 }
 
 // belongsTo reports whether an organization may reset the password of an account: one of its
-// invitations created the account, and the user has no data in another organization. A default
-// organization that the user never used does not count.
+// invitations created the account, the account's email address is not proven, and the user has no
+// data in another organization. A default organization that the user never used does not count.
 func belongsTo(ctx context.Context, tx *sqlx.Tx, userID, org string) (bool, error) {
 	var theirs bool
 	err := tx.GetContext(ctx, &theirs, `SELECT coalesce(invited_to = $2, false) AND email_proven_at IS NULL AND NOT EXISTS (SELECT 1 FROM parley_holdings($1) WHERE id <> $2)
@@ -231,9 +233,9 @@ func belongsTo(ctx context.Context, tx *sqlx.Tx, userID, org string) (bool, erro
 }
 
 // UseReset uses a reset link. It sets the new password, ends all login sessions of the user,
-// invalidates their other links and starts a new session. A link created by the operator also
-// proves the address; the first such proof revokes the user's own API keys, because another
-// person may have created them. It returns not_found if the link is unknown, used or expired.
+// invalidates the user's other links and starts a new session. A link created by the operator also
+// proves the address; the first such proof revokes the user's own API keys, because another person
+// may have created them. UseReset returns not_found if the link is not valid.
 func (s *Store) UseReset(ctx context.Context, tokenHash []byte, passwordHash string, login NewLogin) (Account, error) {
 	var account Account
 	attempt := func(tx *sqlx.Tx) error {

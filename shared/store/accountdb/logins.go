@@ -177,8 +177,8 @@ type Login struct {
 	At time.Time
 }
 
-// Logins lists up to limit open login sessions of a user, newest first. It marks the session
-// with the token hash current.
+// Logins lists up to limit open login sessions of a user, newest first. It marks as current the
+// session whose token hash equals the argument current.
 func (s *Store) Logins(ctx context.Context, userID string, current []byte, after After, limit int) ([]Login, error) {
 	var rows []struct {
 		ID         string       `db:"id"`

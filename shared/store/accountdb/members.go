@@ -140,7 +140,7 @@ func (s *Organizations) AddMember(ctx context.Context, actor Actor, email string
 			return err
 		}
 
-		// Only owners may invite owners. Otherwise an admin could become an owner.
+		// Only owners may give roles to others. Otherwise an admin could become an owner.
 		if !own.AtLeast(domain.RoleOwner) {
 			return apierr.New(apierr.PermissionDenied, "only an owner may manage members")
 		}
@@ -297,7 +297,8 @@ func removeMembership(ctx context.Context, tx *sqlx.Tx, org, userID string, role
 	return nil
 }
 
-// removeInvitation deletes an invitation. own is the role of the actor, who must be an owner.
+// removeInvitation deletes an invitation. The argument own is the role of the actor, who must be an
+// owner.
 func removeInvitation(ctx context.Context, tx *sqlx.Tx, own domain.Role, org, entry string) error {
 	var known bool
 	err := tx.GetContext(ctx, &known, `SELECT EXISTS (SELECT FROM invitations WHERE org_id = $1 AND id = $2)`, org, entry)

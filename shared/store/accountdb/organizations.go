@@ -81,8 +81,8 @@ func memberships(ctx context.Context, q sqlx.QueryerContext, userID string) ([]d
 	return toMemberships(rows), nil
 }
 
-// OrganizationsFor lists up to limit of a user's organizations, newest first. after is the last
-// id of the previous page.
+// OrganizationsFor lists up to limit of a user's organizations, newest first. The argument after is
+// the last id of the previous page.
 func (s *Organizations) OrganizationsFor(ctx context.Context, userID, after string, limit int) ([]domain.Membership, error) {
 	var rows []organizationRow
 	err := s.db.SelectContext(ctx, &rows, `SELECT id, name, created_at, role FROM parley_memberships($1)

@@ -176,8 +176,8 @@ func (s *Store) Agent(ctx context.Context, org, agentID string) (domain.Agent, e
 // agentQuery reads agent $1 of organization $2, unless it is deleted. A locking clause may follow.
 const agentQuery = `SELECT ` + agentColumns + ` FROM agents WHERE id = $1 AND org_id = $2 AND deleted_at IS NULL`
 
-// SelectAgent returns an agent that is not deleted. lock is a locking clause or empty. It
-// returns not_found if the organization has no such agent.
+// SelectAgent returns an agent that is not deleted. The argument lock is a locking clause or empty.
+// SelectAgent returns not_found if the organization has no such agent.
 func SelectAgent(ctx context.Context, q sqlx.QueryerContext, org, agentID, lock string) (domain.Agent, error) {
 	var row agentRow
 	err := sqlx.GetContext(ctx, q, &row, agentQuery+lock, agentID, org)
@@ -215,9 +215,9 @@ func (s *Store) AgentSizes(ctx context.Context, org, q, after string, limit int)
 	return bytes, nil
 }
 
-// Agents lists up to limit agents of organization org, newest first. after, if not empty, is the
-// last id of the previous page. q selects the agents whose names contain all its words, ignoring
-// case.
+// Agents lists up to limit agents of organization org, newest first. The argument after, if not
+// empty, is the last id of the previous page. The argument q selects the agents whose names contain
+// all its words, ignoring case.
 func (s *Store) Agents(ctx context.Context, org, q, after string, limit int) ([]domain.Agent, error) {
 	var rows []agentRow
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -241,7 +241,8 @@ func (s *Store) Agents(ctx context.Context, org, q, after string, limit int) ([]
 // UpdateAgent applies the function change to an agent of organization org under a lock, and returns
 // the stored agent with the next version. A version other than 0 must be the current version
 // (version_conflict otherwise). If change returns an error, the agent stays unchanged and
-// UpdateAgent returns this error. change may be called again if the transaction is retried.
+// UpdateAgent returns this error. The function change may be called again if the transaction is
+// retried.
 //
 // UpdateAgent returns not_found if there is no such agent or it is deleted. Runs that were accepted
 // before keep the old version.

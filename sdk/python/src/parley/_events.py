@@ -12,7 +12,7 @@ from ._errors import APIError, APIConnectionError, ParleyError, StreamRestartedE
 from ._transport import Live, Request, Transport
 from .types import Run, RunEvent
 
-_STEADY = 10.0  # seconds; after a connection of this duration, a loss counts as the first failure
+_STEADY = 10.0  # seconds; the loss of a connection that lasted longer counts as the first failure
 
 
 class Parser:
