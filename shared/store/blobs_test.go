@@ -97,8 +97,9 @@ func TestManyContentsAreRemovedInParts(t *testing.T) {
 }
 
 // storeBlocked stores a blob while another transaction is writing the blob's second chunk. It calls
-// f once the write waits for that transaction, rolls the transaction back after f, and returns the
-// result of storing the blob. The argument of f is a function that interrupts the write.
+// f as soon as the write waits for that transaction, rolls the transaction back after f, and
+// returns the result of storing the blob. The argument of f is a function that interrupts the
+// write.
 func (b *testEnv) storeBlocked(held lease.Held, content []byte, f func(die context.CancelFunc)) (kept bool, err error) {
 	b.Helper()
 	ctx, die := context.WithCancel(b.Context())

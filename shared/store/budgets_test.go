@@ -195,7 +195,7 @@ func TestHoldsOfLostAttemptsAreCharged(t *testing.T) {
 			t.Errorf("%d charged, %v", n, err)
 		}
 	}
-	charge(0) // the sweeper ends no reservation yet, because the attempt's worker may still do so
+	charge(0) // the sweeper ends no reservation yet, because the attempt's worker may still end its reservation
 	b.exec(`UPDATE budget_holds SET created_at = created_at - interval '2 minutes'`)
 	charge(1)
 	charge(0)

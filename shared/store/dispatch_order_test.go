@@ -115,8 +115,8 @@ func TestDispatchTakesTheOldest(t *testing.T) {
 	}
 }
 
-// An organization has the maximum number of parked runs, and other runs wait for each parked run.
-// The first runs of the other sessions are all dispatched.
+// An organization has the maximum number of parked runs, and each parked run has other runs that
+// wait for it. The first runs of the other sessions are all dispatched.
 func TestDispatchAmongParkedRuns(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

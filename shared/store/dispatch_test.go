@@ -280,8 +280,8 @@ func TestWaitingLanesRepairThemselves(t *testing.T) {
 	}
 }
 
-// Runs that were not dispatched when they were accepted are dispatched once counting finds free
-// slots.
+// Runs that were not dispatched when they were accepted are dispatched as soon as a count of the
+// runs finds free slots.
 func TestTopUpFillsFreeSlots(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

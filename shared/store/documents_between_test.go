@@ -39,8 +39,8 @@ func async(f func() error) <-chan error {
 	return ended
 }
 
-// awaitLockWaiters waits until n transactions wait for locks. It fails the test if a result arrives
-// on the channel named last before that.
+// awaitLockWaiters waits until n transactions wait for locks. If a result arrives earlier on the
+// channel last, the test fails.
 func (b *testEnv) awaitLockWaiters(n int, last <-chan error, what string) {
 	b.Helper()
 	over := time.After(testkit.Within(20 * time.Second))

@@ -72,9 +72,9 @@ func (s *Store) AddUpload(ctx context.Context, org string, u NewUpload, maximum 
 	return nil
 }
 
-// reserveRows returns ErrFilesFull if the organization's files exceed maximum bytes, or would do so
-// with rows more files. The contents of the new files are already stored and therefore already
-// counted. See reserveFiles.
+// reserveRows returns ErrFilesFull if the organization's files exceed maximum bytes (0: no limit),
+// or would exceed them with the given number of additional rows. The contents of the new files are
+// already stored, so their bytes are already counted.
 func reserveRows(ctx context.Context, tx *sqlx.Tx, org string, rows int, maximum int64) error {
 	if maximum == 0 {
 		return nil
@@ -92,8 +92,8 @@ func reserveRows(ctx context.Context, tx *sqlx.Tx, org string, rows int, maximum
 	return nil
 }
 
-// filesCost is the SQL expression for the bytes that count towards an organization's quota of
-// files. $2 is the cost of a row.
+// filesCost is the SQL query for the number of bytes that count towards the quota of files of
+// organization $1. $2 is the number of bytes that each row of files costs.
 const filesCost = `SELECT (SELECT coalesce(sum(bytes), 0)::bigint FROM blobs WHERE org_id = $1)
 	- (SELECT coalesce(sum(d.bytes), 0)::bigint FROM (SELECT DISTINCT ON (hash) bytes FROM documents
 	  WHERE org_id = $1 AND hash IS NOT NULL ORDER BY hash) d)
@@ -278,8 +278,8 @@ func (s *Store) SetPrepared(ctx context.Context, held lease.Held, fileID string,
 	return kept, nil
 }
 
-// storeWhole stores a blob whose content is in memory. A link to the blob must be made within an
-// hour; otherwise the sweeper removes it.
+// storeWhole stores a blob whose content is in memory. The sweeper removes the blob unless a link
+// to it is made within an hour.
 func (s *Store) storeWhole(ctx context.Context, org string, blob Blob) error {
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		_, err := reserveBlobs(ctx, tx, org, []Blob{blob})
@@ -318,8 +318,8 @@ func setPrepared(ctx context.Context, tx *sqlx.Tx, held lease.Held, fileID strin
 	return true, RemoveUnlinkedBlobs(ctx, tx, Contents(held.OrganizationID, before))
 }
 
-// ForgetUploads removes the uploads for a session of a principal, and those of their contents to
-// which nothing else refers.
+// ForgetUploads removes a principal's uploads for a session. It also removes the contents of these
+// uploads, except those to which other rows refer.
 func ForgetUploads(ctx context.Context, tx *sqlx.Tx, org, principal, sessionID string) error {
 	var gone []Content
 	err := tx.SelectContext(ctx, &gone, `DELETE FROM files WHERE org_id = $1 AND principal = $2 AND session_name = $3 AND run_id = ''

@@ -121,7 +121,8 @@ func (s *Store) fillBlobs(ctx context.Context, org string, parts [][]sealdb.Chun
 	return nil
 }
 
-// addChunks locks the blobs' rows while it writes, so that no chunk outlives its blob.
+// addChunks writes chunks of reserved blobs. It locks the blobs' rows, so that no chunk outlives
+// its blob.
 func (s *Store) addChunks(ctx context.Context, tx *sqlx.Tx, org string, part []sealdb.Chunk) error {
 	if len(part) == 0 {
 		return nil
@@ -148,12 +149,12 @@ func (s *Store) addChunks(ctx context.Context, tx *sqlx.Tx, org string, part []s
 	return err
 }
 
-// HoldBlobs locks blobs against removal until the transaction ends, so that it can link to them. It
-// returns ErrBlobGone unless all blobs are stored completely. others are blobs that lose links in
-// this transaction and may therefore be removed. HoldBlobs locks the blobs of both lists in the
-// order of their hashes.
+// HoldBlobs locks blobs against removal until the end of the transaction, so that the transaction
+// can link to them. It returns ErrBlobGone unless all blobs are stored completely. The argument
+// others contains the hashes of blobs that lose links in this transaction and may therefore be
+// removed. HoldBlobs locks the blobs of both lists in the order of their hashes.
 func HoldBlobs(ctx context.Context, tx *sqlx.Tx, org string, blobs []Blob, others [][]byte) error {
-	// If blobs may be removed, the transaction needs a stronger lock on their rows.
+	// A transaction that may remove blobs needs a stronger lock on the rows.
 	mode := "FOR KEY SHARE"
 	if len(others) > 0 {
 		mode = "FOR UPDATE"

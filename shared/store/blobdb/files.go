@@ -46,7 +46,7 @@ const maxKeepTries = 32
 
 // KeepFiles stores the files that a tool call created and records the names that it removed, in one
 // step. The files replace those of an earlier attempt at the same call; a file that both attempts
-// created keeps its id. KeepFiles returns the files in the order of made.
+// created keeps its id. KeepFiles returns the files in the order of the argument made.
 //
 // It returns ErrFilesFull if the organization's files would exceed maximum bytes (0: no limit), or
 // if the session would have too many names. If the worker no longer holds the run, KeepFiles writes
@@ -111,8 +111,8 @@ func (row *fileRow) file() domain.File {
 	}
 }
 
-// fileRows returns the rows of a call: one for each file in made, in order and with the
-// corresponding content, then the removed names.
+// fileRows returns the rows of a call: first one for each file in the argument made, with the hash
+// of its content, then one for each removed name.
 func fileRows(held lease.Held, callID string, made []NewFile, contents []Blob, removed []string) ([]fileRow, error) {
 	rows := make([]fileRow, 0, len(made)+len(removed))
 	for i, f := range made {

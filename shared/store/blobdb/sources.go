@@ -135,10 +135,10 @@ func (s *Store) PruneSources(ctx context.Context, limit int) (int, error) {
 	return s.prune(ctx, "sources", limit, removeUnlinkedSources)
 }
 
-// prune checks up to limit rows of a table that are due for a check. It calls remove with the rows
-// that it could lock, and schedules the rows that remain for another check in a day. It skips
-// locked rows, because another process is checking or linking them. It returns the number of rows
-// that it checked.
+// prune checks up to limit rows of a table that are due for a check. It calls the function remove
+// with the rows that it could lock, and schedules the rows that remain for another check in a day.
+// It skips locked rows, because another process is checking or linking them. It returns the number
+// of rows that it checked.
 func (s *Store) prune(
 	ctx context.Context, table string, limit int, remove func(ctx context.Context, tx *sqlx.Tx, contents []Content) error,
 ) (int, error) {

@@ -150,8 +150,9 @@ func (s *Store) uploadAs(ctx context.Context, org string, name, data []byte, in 
 
 	out := Upload{Hash: in.sum.Sum(nil), Bytes: in.read}
 
-	// When the blob gets its final name, only sealed chunks must be copied, because they can be
-	// opened only under the name for which they were sealed.
+	// When the blob gets its final name, chunks that are not sealed are not copied. Sealed chunks
+	// must be copied, because a sealed chunk can be opened only under the name for which it was
+	// sealed.
 	rename := s.rename
 	if s.seals.Overhead() > 0 {
 		rename = s.renameSealed
@@ -254,7 +255,8 @@ func (s *Store) renameSealed(ctx context.Context, org string, name []byte, to Up
 	})
 }
 
-// resealChunk copies a chunk of the blob name to the blob named to, and seals it for its new name.
+// resealChunk copies a chunk from one blob to another, and seals the copy for the other blob's
+// name.
 func (s *Store) resealChunk(ctx context.Context, org string, name, to []byte, n int) error {
 	return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		var found struct {

@@ -95,9 +95,9 @@ const openBudgets = `SELECT open_budget(k, budget_start(k.period, clock_timestam
 // automation $4.
 const covered = `AND budget_covers(k.scope, k.subjects, $2, $3, $4) `
 
-// selectBudgets reads budgets of an organization and opens their counts. which is an SQL condition
-// on budgets k; its parameters are numbered from $2. tail is an SQL clause that restricts or orders
-// the returned budgets.
+// selectBudgets reads budgets of an organization and opens their counts. The argument which is an
+// SQL condition on budgets k; its parameters are numbered from $2. The argument tail is an SQL
+// clause that restricts or orders the returned budgets.
 func (s *Store) selectBudgets(ctx context.Context, org, which, tail string, args ...any) ([]budgetRow, error) {
 	var rows []budgetRow
 	args = append([]any{org}, args...)
@@ -340,7 +340,7 @@ func exhaustedMessage(b domain.Budget) string {
 // empty for a run without a key, and automationID for a run without an automation. The error wraps
 // ErrRunsUsedUp if only budgets for the number of runs are used up. WithinBudget caches the fact
 // that an organization has no budgets. WithinBudget also opens the counts of the current period, so
-// that the statement that accepts the run does not have to.
+// that the statement that accepts the run does not have to open them.
 func (s *Store) WithinBudget(ctx context.Context, org, agentID, keyID, automationID string) error {
 	hasBudgets, err := s.Budgeted(ctx, org)
 	if err != nil || !hasBudgets {
@@ -359,7 +359,7 @@ func (s *Store) WithinBudget(ctx context.Context, org, agentID, keyID, automatio
 
 // Rejected returns the error for a run that was not accepted. cause is the error of the database,
 // and doing describes the action. If a budget for the number of runs is used up, Rejected returns
-// budget_exceeded, otherwise cause with context.
+// budget_exceeded. Otherwise it returns an error that consists of the arguments doing and cause.
 func (s *Store) Rejected(ctx context.Context, org, doing string, cause error) error {
 	pqErr, ok := errors.AsType[*pq.Error](cause)
 	if !ok || pqErr.Code != "23B01" {

@@ -51,7 +51,8 @@ func (b *Budgeted) set(org string, hasBudgets bool) {
 	b.kept[org] = budgetedOrganization{hasBudgets, time.Now().Add(budgetedTTL)}
 }
 
-// forget makes the next call of Budgeted read the database.
+// forget removes the cached result, so that the next call of Store.Budgeted for the organization
+// reads the database.
 func (b *Budgeted) forget(org string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -76,7 +77,8 @@ func (s *Store) Budgeted(ctx context.Context, org string) (bool, error) {
 }
 
 // Amounts are either the maximum amounts that a call may use, or the amounts that it has used.
-// Costs are in millionths of the currency. Zero fields mean that a metric is not used.
+// Costs are in millionths of the currency. A zero field means that the call does not use this
+// metric.
 type Amounts struct {
 	CostMicros int64
 	Tokens     int64
@@ -133,7 +135,7 @@ func (s *Store) Reserve(ctx context.Context, h Hold) (budgets int, lacking *Insu
 }
 
 // reserve calls a function of the schema that reserves amounts in the budgets of an organization.
-// Its parameters are the organization, the metrics, the amounts, and then args.
+// The parameters of that function are the organization, the metrics, the amounts, and then args.
 func (s *Store) reserve(
 	ctx context.Context, org string, maximum Amounts, call string, args ...any,
 ) (budgets int, lacking *InsufficientBudget, err error) {

@@ -57,8 +57,8 @@ func (s *Store) ChargeCall(ctx context.Context, c Call, holdID string, used Amou
 	return nil
 }
 
-// addUsage adds usage to the organization's usage that belongs to no stored run: once to the hour,
-// and once to the day of the agent and the key.
+// addUsage records usage that belongs to no stored run. It adds the usage to two rows of the
+// organization: that of the agent's hour, and that of the agent's and key's day.
 func addUsage(ctx context.Context, tx *sqlx.Tx, c Call, reported CallUsage) error {
 	_, err := tx.ExecContext(ctx, `INSERT INTO past_usage AS p
 		(org_id, hour, target_id, runs, completed, failed, cancelled, timed_out, input_tokens, output_tokens, cost_micros, took)
