@@ -13,15 +13,15 @@ const (
 	inputBytes = 96 << 20
 	// inputShare is the limit for one organization. newcomerBytes is reserved for organizations
 	// without an input in memory. Nine organizations can fill the unreserved memory, and twelve
-	// more the reserved memory, so the few organizations of one person cannot fill it.
+	// more the reserved memory, so the few organizations of one person cannot fill either part.
 	inputShare    = 8 << 20
 	newcomerBytes = inputBytes / 4
 )
 
-// inputs limits the memory for large inputs and histories, and separately for the images in
-// prompts. It is safe for concurrent use. Runs wait in the order of their arrival, with two
-// exceptions. Other runs may pass a run whose organization has reached its share. Runs of
-// organizations without an input in memory may pass those of other organizations.
+// inputs limits the memory for data of runs: one value for large inputs and histories, another
+// value for the images in prompts. It is safe for concurrent use. Runs wait in the order of their
+// arrival, with two exceptions. Other runs may pass a run whose organization has reached its share.
+// Runs of organizations without an input in memory may pass those of other organizations.
 type inputs struct {
 	mu      sync.Mutex
 	used    int            // reserved bytes of all runs

@@ -114,8 +114,8 @@ type ParkStore interface {
 	Park(ctx context.Context, held lease.Held, action domain.RequiredAction, events executiondb.Chunk) (executiondb.Parked, error)
 
 	// NoteAttempts records in the timeline that second or later attempts have begun. The result
-	// contains a value for each claim, in the same order: whether the run is locked, so that nothing
-	// was recorded. It does not wait for row locks.
+	// locked has one value for each claim, in the same order. The value is true if the run is
+	// locked; nothing was recorded for such a run. NoteAttempts does not wait for row locks.
 	NoteAttempts(ctx context.Context, claims []executiondb.Claimed) (locked []bool, err error)
 
 	// NoteRefusal records the response of a provider that refused the attempt's model call.
@@ -191,8 +191,8 @@ type Config struct {
 	OnAnswer    func()                                   // called after each answer of a model; may be nil
 }
 
-// Runner executes runs. Create it with New and start it with Run. A process has at most one. Its
-// fields do not change after New.
+// Runner executes runs. Create it with New and start it with Run. A process has at most one Runner.
+// The fields of a Runner do not change after New.
 type Runner struct {
 	cfg      Config
 	runs     Runs
@@ -218,8 +218,8 @@ type Runner struct {
 	events   *batch.Group[checkpoint, error]
 	// freeSlots is filled by attempts and emptied by dispatchFreed.
 	freeSlots *freeSlots
-	// held contains the running attempts. The heartbeat extends their leases, and a cancellation
-	// finds its attempt here.
+	// held contains the running attempts. The heartbeat extends their leases. When a run is
+	// cancelled, its attempt is looked up here.
 	held    *heldRuns
 	configs *configs.Cache
 	inputs  *inputs

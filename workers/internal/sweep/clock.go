@@ -48,8 +48,8 @@ func (s *Sweeper) checkClock(ctx context.Context) error {
 		return nil
 	}
 
-	// Leases and other times that the old clock set may now be too far in the future, so shorten
-	// them.
+	// Leases and other stored times come from the old clock and may now be too far in the future,
+	// so shorten them.
 	shortened, err := s.store.Executions.ShortenWaits(ctx)
 	if err != nil {
 		s.clock = old // keep the old reading, so that the next round detects the change again

@@ -43,8 +43,8 @@ var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\13
 
 // home returns the folder of this process's cgroup. controller selects the hierarchy in version 1;
 // "" selects the only hierarchy of version 2. own is the text of /proc/self/cgroup. found is false
-// if there is no such hierarchy. home fails if the hierarchy is mounted, but without this process's
-// cgroup.
+// if there is no such hierarchy. home fails if the hierarchy exists, but no mount of it contains
+// this process's cgroup.
 func home(mounts []mount, own, controller string) (dir string, found bool, err error) {
 	// A hierarchy may be mounted several times, and a mount may show only a part of it. The mount
 	// that contains this process's cgroup is used.

@@ -16,8 +16,8 @@ const (
 	// spareMemory is added to a sandbox's memory limit. It is for the processes that isolate the
 	// sandbox and start its program.
 	spareMemory = 64 << 20
-	// spareProcesses is added to a sandbox's limit on processes and threads, also for the processes
-	// that isolate the sandbox.
+	// spareProcesses is added to a sandbox's limit on processes and threads. It is for the
+	// processes that isolate the sandbox.
 	spareProcesses = 8
 )
 
@@ -33,8 +33,8 @@ type part struct {
 	controllers []string
 }
 
-// Root creates groups for this process. It is safe for concurrent use. A process has at most one,
-// which a backend closes.
+// Root creates groups for this process. It is safe for concurrent use. A process has at most one
+// Root, which a backend closes.
 type Root struct {
 	version int
 	// parts has one element for each hierarchy in use.

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	rootDir  = "root"  // folder in a bundle for the sandbox's root, without its mounts
+	rootDir  = "root"  // folder in a bundle that becomes the sandbox's root; other folders are mounted into the root
 	stateDir = "state" // folder in a bundle for runsc's state
 
 	openFiles = 1024
@@ -31,8 +31,8 @@ const (
 )
 
 // writeBundle creates the folder (an OCI bundle) from which runsc starts a sandbox: the root with
-// its mount points and files, and the file config.json. Only the worker's user has access to it. It
-// fails if the command or the path of a file is invalid.
+// its mount points and files, and the file config.json. Only the worker's user has access to the
+// folder. writeBundle fails if the command or the path of a file is invalid.
 func (b *Backend) writeBundle(dir string, c sandbox.Command) error {
 	if len(c.Args) == 0 || !path.IsAbs(c.Args[0]) {
 		return fmt.Errorf("a sandbox's command must begin with an absolute path, not %q", c.Args)

@@ -172,8 +172,8 @@ type exchange struct {
 	reached sandbox.Limit // the limit because of which the box was killed
 }
 
-// begin is called when the runner reports that the program begins. It starts the measurement of the
-// usage in a goroutine, which the wait group parts counts.
+// begin is called when the runner reports that the program begins. It starts a goroutine of the
+// wait group parts, which measures the usage.
 func (e *exchange) begin(parts *sync.WaitGroup) {
 	// The interpreter of a sandbox that was kept ready has already used processor time. The
 	// program's usage is counted from here.
@@ -236,7 +236,7 @@ func (e *exchange) end() {
 	if e.counted {
 		e.cpu = max(e.cpu, usage.CPU-e.began.CPU)
 	}
-	e.memory.Store(max(e.memory.Load(), usage.Memory)) // include the last measurement, which the watch may have missed
+	e.memory.Store(max(e.memory.Load(), usage.Memory)) // include the final measurement, because it may exceed those that watch has made
 	killed := !e.ended || e.exitCode == -9
 	if killed && e.limit == "" && usage.OutOfMem { // the kernel may have killed the program before begin was called
 		e.limit = sandbox.LimitMemory

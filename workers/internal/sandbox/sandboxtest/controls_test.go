@@ -140,7 +140,7 @@ func startProgram(t *testing.T, code string, args ...string) program {
 	return program{stdin: stdin, stdout: stdout}
 }
 
-// unisolated makes attempts in a Python process on this host.
+// unisolated makes the attempts in a Python process on this host, without a sandbox.
 func unisolated(t *testing.T, attempts []attempt) map[string]result {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), interpreter, "-I", "-S", "-")

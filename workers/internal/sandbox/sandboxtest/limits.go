@@ -53,7 +53,7 @@ type excess struct {
 	// watched contains limits that are also accepted if memory is watched, because not all kinds of
 	// memory can be watched.
 	watched []sandbox.Limit
-	// A program with brief set is also run with backends whose sandboxes start slowly.
+	// If brief is true, the program is also run with backends whose sandboxes start slowly.
 	brief bool
 }
 

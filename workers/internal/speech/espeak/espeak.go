@@ -58,8 +58,8 @@ type Synthesizer struct {
 	voices *voices // nil until they have been read
 }
 
-// New returns a Synthesizer. It fails if espeak-ng is not installed. It starts no process: the
-// voices are read with the first line.
+// New returns a Synthesizer. It fails if espeak-ng is not installed. It starts no process: the list
+// of voices is read when the first line is spoken.
 func New(cfg Config) (*Synthesizer, error) {
 	path, err := exec.LookPath(Program)
 	if err != nil {

@@ -45,8 +45,8 @@ type Config struct {
 }
 
 // service contains the parts that Transcriber and Synthesizer have in common. Transcriber and
-// Synthesizer have separate values, so failures of one do not affect the other. It is safe for
-// concurrent use.
+// Synthesizer have separate values, so failures of one do not affect the other. A service is safe
+// for concurrent use.
 type service struct {
 	model   string
 	code    string // code of the errors that are returned
@@ -113,8 +113,8 @@ func (s *service) guarded(ctx context.Context, call func() error) error {
 		return s.failed(llm.NewError(llm.KindUnavailable, err))
 	}
 
-	// This outcome remains only if call panics. The breaker must learn of each call that it has
-	// allowed.
+	// This outcome remains only if call panics. The outcome of every call that the circuit breaker
+	// has allowed must be reported.
 	outcome := error(llm.NewError(llm.KindUnavailable, errors.New("the call panicked")))
 	defer func() { report(outcome) }()
 	outcome = call()

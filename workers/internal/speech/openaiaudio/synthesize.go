@@ -95,7 +95,7 @@ func (s *Synthesizer) ask(ctx context.Context, line speech.Line, out func([]byte
 	}
 
 	// The body is read before the error is classified, because some services name the unknown voice
-	// only there.
+	// only in the body.
 	refusal := readRefusal(res)
 	if isUnknownVoice(res, refusal) {
 		return unknownVoice(openai.StatusError(res.StatusCode, refusal))

@@ -15,7 +15,7 @@ import (
 // waiting. If there are several slots, long calls leave one of them free, so that short calls need
 // not wait for long ones.
 //
-// Slots is safe for concurrent use. Each backend has its own.
+// Slots is safe for concurrent use. Each backend has its own Slots.
 type Slots struct {
 	// share and queue are limits on waiting calls; see NewSlots. maxLong is the maximum number of
 	// long calls that run simultaneously.
