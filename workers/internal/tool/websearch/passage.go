@@ -195,7 +195,7 @@ func inside(i int, spans []span) bool {
 }
 
 // grow adds adjacent sentences to a span while they match the query or are needed as context. The
-// span does not exceed maxPassage characters and does not overlap the spans in others.
+// span does not exceed maxPassage characters and does not overlap the spans in the list others.
 //
 // A span below minPassage characters grows in any case. From goodPassage characters on, it grows
 // only by sentences that match.
