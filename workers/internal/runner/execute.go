@@ -102,8 +102,8 @@ func (r *Runner) newAttempt(claimed *executiondb.Claimed, d *bus.JobMessage, ask
 func (r *Runner) claim(ctx context.Context, runID string) (claim executiondb.Claim, asked time.Time, err error) {
 	for until := time.Now().Add(claimTime); ; {
 		asked = time.Now()
-		// While the claim takes too long, the worker fetches no jobs, because it could not claim
-		// them either.
+		// If the claim takes longer than slowClaim, the worker stops fetching jobs, because it
+		// could not claim their runs either.
 		slow := time.AfterFunc(slowClaim, r.database.close)
 		claim, err = r.claims.Do(ctx, tracing.For(ctx, runID))
 		slow.Stop()
@@ -153,8 +153,8 @@ func (r *Runner) executeClaimed(ctx context.Context, a *attempt) {
 	a.events = r.newEventWriter(a, func() { cancel(errTaken) })
 	defer a.events.close()
 
-	// The run's deadline has its own context, so that it can be distinguished from the causes of
-	// tryCtx.
+	// The run's deadline has its own context, so that the deadline can be distinguished from the
+	// causes with which tryCtx ends.
 	deadlineCtx, stop := context.WithDeadlineCause(tryCtx, a.deadline(), context.DeadlineExceeded)
 	out, err := r.runAttempt(deadlineCtx, a)
 	stop()
@@ -214,8 +214,8 @@ func (r *Runner) note(ctx context.Context, a *attempt) {
 // lost its lease. requeue repeats the write while the database is unreachable: without this write,
 // the run could not start again until its lease expires.
 func (r *Runner) requeue(ctx context.Context, a *attempt, wait time.Duration, cause *domain.RunError) {
-	// The requeued run does not keep its slot. The freed slot goes to another run, also if the worker
-	// stops.
+	// The requeued run does not keep its slot. The freed slot goes to another run, even if the
+	// worker stops.
 	r.persist(ctx, a, "requeueing run", func(ctx context.Context) error {
 		back, err := r.requeues.Do(ctx, executiondb.Requeue{Held: a.claim.Held(), Backoff: wait, Cause: cause})
 		switch {

@@ -100,8 +100,8 @@ func (in *inputs) grant() {
 	kept, full, crowded := in.waiting[:0], false, false
 	for _, turn := range in.waiting {
 		newcomer, over := in.byOrg[turn.org] == 0, in.byOrg[turn.org]+turn.bytes > inputShare
-		// If a run waits only because the memory is full, later runs of the same kind must not pass
-		// it.
+		// A run that waits only because the memory is full blocks later runs. A newcomer blocks all
+		// of them, any other run blocks those that are not newcomers.
 		full = full || newcomer && in.used+turn.bytes > inputBytes
 		crowded = full || crowded || !newcomer && !over && in.used+turn.bytes > inputBytes-newcomerBytes
 		if over || newcomer && full || !newcomer && crowded {

@@ -102,7 +102,7 @@ type Usage struct {
 	Memory    int64         // bytes of memory; excludes files if the kernel can distinguish them
 	Processes int           // live processes and threads
 	Files     int64         // bytes of the files in the sandbox's folders; 0 if unknown
-	FileCount int           // number of files in the sandbox's folders; 0 if unknown
+	FileCount int           // number of files and folders in the sandbox's folders; 0 if unknown
 	OutOfMem  bool          // the kernel has killed a process because memory was exhausted
 }
 

@@ -174,7 +174,8 @@ func isFolder(fd, owner int, size int64) bool {
 	return int(stat.Uid) == owner && fs.Type == unix.TMPFS_MAGIC && int64(fs.Blocks) == (size+page-1)/page
 }
 
-// folderUsage returns the number of bytes and of files in a folder opened by openFolders.
+// folderUsage returns the number of bytes, and of files and folders, in a folder that openFolders
+// has opened.
 func folderUsage(f *os.File) (bytes int64, count int) {
 	var fs unix.Statfs_t
 	if unix.Fstatfs(int(f.Fd()), &fs) != nil {

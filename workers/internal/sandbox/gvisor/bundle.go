@@ -58,7 +58,8 @@ func (b *Backend) writeBundle(dir string, c sandbox.Command) error {
 		}
 	}
 
-	// Memory mounts come after the host's folders, so that they hide anything at the same path.
+	// Memory mounts come after the host's folders, so that the memory mounts hide anything at the
+	// same path.
 	mounts = append(mounts, memoryMounts(c.Limits)...)
 	for _, m := range mounts {
 		if err := makeFolder(root, m.Destination); err != nil {

@@ -23,8 +23,8 @@ func tightLimits() sandbox.Limits {
 	}
 }
 
-// limitsFor returns the limits of a program. The limit on wall time is high, because the machine
-// may be busy, unless the program must reach this limit.
+// limitsFor returns the limits of a program. Unless the program must reach the limit on wall time,
+// this limit is high, because the machine may be busy.
 func limitsFor(e excess) sandbox.Limits {
 	l := tightLimits()
 	if !slices.Contains(e.limit, wall) {

@@ -75,9 +75,10 @@ func placeDocuments(originals []domain.Document, beside []domain.File) []domain.
 	return placed
 }
 
-// addDocuments adds documents to the working folder. placed contains the files of originals. A note
-// for the model lists the files whose names differ from the documents' names. It fails with a
-// mistake if a document was deleted in the meantime.
+// addDocuments adds documents to the working folder. placed[i] is the file that contains the
+// document originals[i]. A note for the model lists the files whose names differ from the
+// documents' names. If a document was deleted in the meantime, addDocuments fails with an error for
+// the model.
 func (f *folder) addDocuments(ctx context.Context, documents tool.Documents, originals []domain.Document, placed []domain.File) error {
 	if len(originals) == 0 {
 		return nil
