@@ -377,8 +377,8 @@ func (r *Runner) serve(ctx, work context.Context, lane domain.Lane, attempts *sy
 	}
 }
 
-// acquire reserves all free slots, but at most maxFetch. If no slot is free, it waits for one. It
-// returns 0 if ctx ends.
+// acquire reserves all free slots, but at most maxFetch. If no slot is free, acquire waits for a
+// slot. It returns 0 if ctx ends.
 func acquire(ctx context.Context, slots chan struct{}) int {
 	if ctx.Err() != nil {
 		return 0

@@ -85,7 +85,7 @@ const (
 )
 
 // Error is the failure of a call. Its text may be shown to callers. Cause may contain output of a
-// program or server, so only logs may show it. It is available only through errors.Unwrap.
+// program or server, so only logs may show it. Callers get Cause only through errors.Unwrap.
 type Error struct {
 	Code      string
 	Message   string

@@ -26,8 +26,8 @@ type clock struct {
 // checkClock detects a changed database clock, a promoted standby and a restarted server. After
 // each of these, leases may seem expired although their workers are alive. Therefore, no lease
 // counts as expired for the duration of a lease, in which workers can renew their leases. The
-// sweeper's first check cannot detect a change, because there is no earlier reading. It only
-// shortens waits.
+// sweeper's first check cannot detect a change, because there is no earlier reading. The first
+// check only shortens waits.
 func (s *Sweeper) checkClock(ctx context.Context) error {
 	// The local clock is monotonic. If the database's clock has not advanced by the same time, it
 	// was changed.

@@ -23,8 +23,8 @@ const (
 	recordRetry = 200 * time.Millisecond
 )
 
-// failure returns the reply for a failed call. The message is shown to models and callers. It is
-// truncated to maxMessage bytes.
+// failure returns the reply for a failed call. The message is truncated to maxMessage bytes, and is
+// shown to models and callers.
 func failure(message string, retryable bool) contract.ToolReply {
 	if message == "" {
 		message = "The tool failed."

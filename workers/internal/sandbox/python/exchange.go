@@ -186,9 +186,9 @@ func (e *exchange) begin(parts *sync.WaitGroup) {
 	parts.Go(e.watch)
 }
 
-// watch measures the program's usage. When a limit is exceeded, it asks the runner to stop the
+// watch measures the program's usage. When a limit is exceeded, watch asks the runner to stop the
 // program, so that output and files are kept. If the runner does not respond within stopWithin,
-// watch kills the box. It returns when the program has ended.
+// watch kills the box. watch returns when the program has ended.
 func (e *exchange) watch() {
 	limits := e.limits
 	limits.Files += ownBytes

@@ -23,8 +23,8 @@ const (
 )
 
 // Filter compiles Rules for this machine's kernel. The result is an array of struct sock_filter in
-// the machine's byte order. It fails on an architecture without rules. watched has the same meaning
-// as for Rules.
+// the machine's byte order. Filter fails on an architecture without rules. watched has the same
+// meaning as for Rules.
 func Filter(watched bool) ([]byte, error) {
 	if len(numbers) == 0 {
 		return nil, fmt.Errorf("no seccomp filter for %s on %s", runtime.GOOS, runtime.GOARCH)

@@ -57,7 +57,7 @@ type service struct {
 }
 
 // newService creates the client of the service and the circuit breaker. Errors have the given code.
-// It fails for an invalid model name or URL, and makes no request.
+// newService makes no request. It fails for an invalid model name or URL.
 func newService(cfg Config, code string) (*service, error) {
 	if !remote.ModelName(cfg.Model) {
 		return nil, fmt.Errorf("setting up speech: invalid model name %q", cfg.Model)

@@ -216,7 +216,7 @@ func (b *Backend) newest(all, beside []domain.File) (files []domain.File, out []
 	return files, out
 }
 
-// room is the free space of a working folder. A limit of 0 means no limit. It counts bytes and
+// room is the free space of a working folder. A limit of 0 means no limit. room counts bytes and
 // files like the interpreter, so the interpreter accepts all files that fit into the room.
 type room struct {
 	// Total bytes of the added files, and the limit on this total.

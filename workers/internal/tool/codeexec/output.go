@@ -58,8 +58,8 @@ type file struct {
 	Bytes    int64  `json:"bytes"`
 }
 
-// outputBuilder builds the reply to a call. keep stores the files, and then result returns the
-// reply. It is used for one call.
+// outputBuilder builds the reply to one call. The method keep stores the files, and then the method
+// result returns the reply.
 type outputBuilder struct {
 	limits        sandbox.Limits
 	code          string

@@ -135,7 +135,8 @@ func pieces(s string) []string {
 }
 
 // scoreSentences computes how well each sentence matches a query, using BM25. Each sentence of the
-// text counts as a document. It sets the weight of each sentence, which is 0 without a match.
+// text counts as a document. scoreSentences sets the weight of each sentence. The weight is 0 if
+// the sentence does not match.
 func scoreSentences(text string, all []sentence, query terms) {
 	const saturation, lengthPart = 1.2, 0.3
 	found := make([][]match, len(all))

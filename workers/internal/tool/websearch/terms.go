@@ -16,8 +16,8 @@ var unspaced = []*unicode.RangeTable{
 }
 
 // eachWord calls the function yield with each word of a text, in order. The words have a normalized
-// form, so that spelling variants are equal. It is used for both the query and the pages, so that
-// their words can be compared.
+// form, so that spelling variants are equal. eachWord is used for both the query and the pages, so
+// that their words can be compared.
 func eachWord(text string, yield func(word string)) {
 	text = fold(text)
 	start, paired := -1, false // start of the current sequence of letters, and whether its words are pairs of letters
