@@ -71,8 +71,8 @@ func (r *Runner) begin(ctx context.Context, d *bus.JobMessage, span tracing.Span
 		r.log.Warn().Err(err).Str("run_id", d.RunID).Msg("cannot claim run; the sweeper will publish its job again")
 		return nil
 	}
-	// The run has already finished. Publish its result again, because the caller may have missed
-	// it.
+	// The run has already finished. Publish the result again, because the caller may have missed
+	// the first message.
 	if claim.Run == nil {
 		if claim.Ended {
 			r.bus.Done(d.RunID, d.ReplyTo, claim.Result)

@@ -51,8 +51,8 @@ func (in *inputs) enter(ctx context.Context, org string, bytes int) (*inputTurn,
 	in.grant()
 	in.mu.Unlock()
 
-	// A run leaves the queue without memory if it is cancelled, reaches its deadline, or its worker
-	// stops.
+	// A run leaves the queue without memory if it is cancelled or reaches its deadline, or if the
+	// worker stops.
 	select {
 	case <-turn.granted:
 		return turn, nil

@@ -54,7 +54,7 @@ type Sweeper struct {
 	log    zerolog.Logger
 	stream time.Time // creation time of the stream that the last round found
 
-	forgotSince time.Time // time since which the stream has had fewer messages than its consumers remember; zero if it has enough
+	forgotSince time.Time // time since which the stream has had fewer messages than its consumers remember; zero if it has enough messages
 
 	unwritableSince time.Time // time since which the stream has refused messages; zero if it stores messages
 

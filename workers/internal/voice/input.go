@@ -128,8 +128,8 @@ func (in *input) needs() int64 {
 		needs = in.detector.Needs()
 	}
 
-	// The audio of a waiting utterance is needed until its call begins, because it is copied only
-	// then.
+	// The audio of a waiting utterance is needed until its call begins, because the audio is copied
+	// only then.
 	for _, u := range in.waiting {
 		needs = min(needs, u.from)
 	}

@@ -192,8 +192,8 @@ func (x *box) abandon() {
 }
 
 // wait waits until no process is left in the sandbox, and then releases its resources. When the
-// first process of a PID namespace ends, the kernel kills all others in it, so it is enough to wait
-// for bwrap.
+// first process of a PID namespace ends, the kernel kills all other processes in the namespace. So
+// waiting for bwrap is enough.
 func (x *box) wait() {
 	_ = x.cmd.Wait()    // the error is ignored, because bwrap writes the reason of a failure to standard error
 	_ = x.stdin.Close() // no data can be lost

@@ -94,7 +94,7 @@ func open(mountinfo, own string) (*Root, error) {
 }
 
 // try creates a group and starts a nonexistent program in it, which requires the same permissions
-// as a sandbox. If it fails, it closes the root.
+// as a sandbox. If try fails, it closes the root.
 func (r *Root) try() error {
 	g, err := r.New(sandbox.Limits{Memory: 64 << 20, Processes: 8})
 	if err == nil {

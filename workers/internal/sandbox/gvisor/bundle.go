@@ -230,7 +230,7 @@ func (b *Backend) config(c sandbox.Command, mounts []specs.Mount) specs.Spec {
 }
 
 // withoutHome returns the arguments that run c without the variable HOME. runsc adds HOME if c does
-// not set it; in that case the command is started through env, which removes it.
+// not set it; in that case the command is started through env, which removes HOME.
 func withoutHome(c sandbox.Command) []string {
 	if slices.ContainsFunc(c.Env, func(v string) bool { return strings.HasPrefix(v, "HOME=") }) {
 		return c.Args

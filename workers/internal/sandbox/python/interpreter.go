@@ -49,7 +49,7 @@ type Package struct {
 }
 
 // Interpreter runs programs, each in its own sandbox. It is safe for concurrent use. A worker has
-// at most one; Close must be called at the end.
+// at most one Interpreter; Close must be called at the end.
 type Interpreter struct {
 	// backend creates the sandboxes, and command starts the runner in each of them.
 	backend  sandbox.Backend

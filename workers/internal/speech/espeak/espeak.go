@@ -45,8 +45,8 @@ type Config struct {
 	Voice     string // the voice of lines that name no voice; "" means alloy, in the line's language
 }
 
-// Synthesizer speaks lines. It is safe for concurrent use. A worker has at most one, for the life
-// of its process.
+// Synthesizer speaks lines. It is safe for concurrent use. A worker has at most one Synthesizer,
+// for the life of its process.
 type Synthesizer struct {
 	// path is the absolute path of espeak-ng, and voice is Config.Voice.
 	path  string

@@ -40,8 +40,8 @@ const (
 	ready    = 4                          // maximum number of spare processes; each uses 95 MB
 )
 
-// Transcriber transcribes utterances. It is safe for concurrent use. A worker has at most one.
-// Close must be called at the end.
+// Transcriber transcribes utterances. It is safe for concurrent use. A worker has at most one
+// Transcriber. Close must be called at the end.
 type Transcriber struct {
 	// path and model are the paths of the program and of the folder with the acoustic model.
 	path  string
@@ -98,7 +98,7 @@ func (t *Transcriber) Transcribe(ctx context.Context, u speech.Utterance) (strin
 	}
 	defer release()
 	speech.Begin(u.Begun)
-	// Replace the process that this call uses, so that the next call finds one ready.
+	// Replace the process that this call uses, so that the next call finds a process that is ready.
 	defer t.spare(min(t.processes, ready))
 
 	l, err := t.take()
