@@ -296,7 +296,7 @@ func (r *Runner) recall(ctx context.Context, a *attempt, out *agentloop.Output) 
 	}
 
 	// An attempt may fail before its first turn, for example because a tool server is missing.
-	// Without the recorded progress, its run would report no usage at all.
+	// Without the recorded progress, the run would then report no usage at all.
 	done, err := r.progress.Progress(ctx, a.claim.OrganizationID, a.claim.RunID)
 	if err != nil {
 		a.log.Warn().Err(err).Msg("cannot read earlier attempts; the run finishes without their tool calls")

@@ -77,7 +77,7 @@ func TestRunsPublishTogether(t *testing.T) {
 }
 
 // A waiting piece is published before everything that follows it: an event of another type, a long
-// text, which itself need not wait, or the end of the run.
+// text, or the end of the run. These do not wait for the end of the window.
 func TestAPieceThatWaitsKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

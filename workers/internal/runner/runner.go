@@ -171,8 +171,8 @@ type Results interface {
 	// reads the run from the database.
 	Done(runID, replyTo string, result []byte)
 
-	// Ended does the same as Done, and also publishes that the run has ended to the subscribers of
-	// its events. at is the position of the run's last event in its event log.
+	// Ended does the same as Done. It also notifies the subscribers of the run's events that the
+	// run has ended. at is the position of the run's last event in its event log.
 	Ended(runID, replyTo string, result []byte, at domain.EventID, status domain.RunStatus)
 }
 

@@ -69,9 +69,9 @@ func (r *Runner) dispatchFreed(ctx context.Context) {
 	}
 }
 
-// fill fills the slots that have been released since its last call. It does not end with ctx,
-// because runs that are dispatched without a job message wait for the sweeper. If fill cannot fill
-// a slot, the sweeper does so later.
+// fill fills the slots that have been released since its last call. fill continues after the end of
+// ctx. Otherwise runs could be dispatched without a job message, and would wait for the sweeper. If
+// fill cannot fill a slot, the sweeper does so later.
 func (r *Runner) fill(ctx context.Context) {
 	freed := r.freeSlots.take()
 	if len(freed) == 0 {

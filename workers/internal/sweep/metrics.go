@@ -87,8 +87,8 @@ func (m *metrics) count(action string, n int) { m.actions.WithLabelValues(action
 
 // measure sets the gauges of the queues, which come from the database and from the job stream.
 func (s *Sweeper) measure(ctx context.Context) error {
-	// The database and the job stream fail independently. If one of them fails, set the gauges of
-	// the other.
+	// The database and the job stream fail independently. If one of them fails, the gauges for the
+	// other are still set.
 	queues, err := s.store.Queue.Queues(ctx)
 	if err == nil {
 		s.metrics.showQueues(queues)

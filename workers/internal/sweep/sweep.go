@@ -118,7 +118,7 @@ func (s *Sweeper) repeat(ctx context.Context, what string, every time.Duration, 
 	}
 }
 
-// sweep runs one round of all repairs. If one of them fails, the others still run.
+// sweep runs one round of all repairs. If one repair fails, the other repairs still run.
 func (s *Sweeper) sweep(ctx context.Context) error {
 	// The order matters: the first repairs free slots, which dispatchWaiting then fills in the same
 	// round.

@@ -102,8 +102,8 @@ func (x *box) pipes() error {
 
 // openGate creates a pipe, the gate, from which bwrap reads the arguments for the host's files (see
 // viewFor). If the worker dies before it writes the arguments, the sandbox contains no program to
-// run. The gate is needed because bwrap could otherwise outlive the worker: only some time after
-// the start does the kernel know that bwrap must die with the worker.
+// run. Without the gate, bwrap could outlive the worker, because the kernel learns only some time
+// after the start that bwrap must die with the worker.
 func (x *box) openGate() (int, error) {
 	waits, gate, err := os.Pipe()
 	if err != nil {

@@ -71,8 +71,8 @@ func countingLauncher(bwrap string, number int) []string {
 // the gate until they are set.
 //
 // When the host runs out of memory, the kernel kills sandboxes first. The limit on core dumps is 1
-// byte: it keeps a crashing program's memory from the host's core dump handler, while a limit of 0
-// would only prevent core files. Root without CAP_SYS_RESOURCE may not set that limit; then the
+// byte, so that a crashing program's memory does not reach the host's core dump handler. A limit of
+// 0 would only prevent core files. Root without CAP_SYS_RESOURCE may not set that limit; then the
 // command has to set it.
 func setAttributes(pid int) error {
 	err := os.WriteFile(filepath.Join("/proc", strconv.Itoa(pid), "oom_score_adj"), []byte("1000"), 0)

@@ -168,7 +168,7 @@ func TestFilesInMemoryAreLimitedAndNoMemoryOfTheProgram(t *testing.T) {
 	if said := c.says(); said != "ready" {
 		t.Fatal(said)
 	}
-	if u := usage(t, g); u.Memory > 100<<20 || u.OutOfMem { // the child's own copy and its runtime take less than this
+	if u := usage(t, g); u.Memory > 100<<20 || u.OutOfMem { // the limit leaves room for the child's copy of the data and for its Go runtime
 		t.Errorf("%+v", u)
 	}
 	hostile := begin(t, g, "file", 512)

@@ -197,8 +197,8 @@ func makeFolder(root, name string) error {
 }
 
 // config returns the sandbox's configuration for runsc: an unprivileged user without capabilities,
-// a read-only root, separate namespaces for processes, network, IPC, host name and mounts, and the
-// filter of system calls.
+// a read-only root, and the filter of system calls. The sandbox has separate namespaces for
+// processes, network, IPC, host name and mounts.
 func (b *Backend) config(c sandbox.Command, mounts []specs.Mount) specs.Spec {
 	worst := oomScore
 	config := specs.Spec{

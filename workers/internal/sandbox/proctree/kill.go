@@ -107,7 +107,7 @@ func (k *killer) round(late bool) (living int, err error) {
 	switch {
 	case late || complete && k.complete:
 		k.signal(others, syscall.SIGKILL)
-	case firsts == 0: // wait while first processes of namespaces die, because most other processes die with them
+	case firsts == 0: // stop processes only when no first process of a namespace is alive, because most processes die with a first process
 		k.signal(slices.DeleteFunc(others, func(p process) bool { return p.state == 'T' }), syscall.SIGSTOP)
 	}
 

@@ -45,8 +45,8 @@ func TestControls(t *testing.T) {
 	}
 }
 
-// TestControlNeighbours lets two programs search for each other without isolation. Each must find
-// all traces of the other.
+// TestControlNeighbours lets two programs search for each other without isolation. Each program
+// must find all traces of the other program.
 func TestControlNeighbours(t *testing.T) {
 	t.Parallel()
 	mine, others, folder := newMark(), newMark(), t.TempDir()

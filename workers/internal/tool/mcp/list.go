@@ -55,7 +55,7 @@ func (b *Backend) List(ctx context.Context, req tool.Request) (tool.Listing, err
 	for i, server := range servers {
 		wait.Go(func() {
 			// Each server has its own goroutine, so a slow server does not delay the requests to
-			// the others.
+			// the other servers.
 			errs[i] = guard(ctx, func() (err error) {
 				lists[i], err = b.tools(ctx, req, server)
 				return err

@@ -101,9 +101,9 @@ func fold(text string) string {
 	return strings.ReplaceAll(norm.NFC.String(text), "ß", "ss")
 }
 
-// stem returns the part of a word that its inflected forms usually have in common: the word without
-// a final "s", or the first five letters of a longer word. It uses no dictionary, so it works for
-// many languages, but not exactly.
+// stem returns the part that the inflected forms of a word usually have in common. This is the word
+// without a final "s", or the first five letters of a longer word. It uses no dictionary, so it
+// works for many languages, but not exactly.
 func stem(word string) string {
 	switch n := utf8.RuneCountInString(word); {
 	case n < 4:
