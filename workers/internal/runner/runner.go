@@ -172,7 +172,7 @@ type Results interface {
 	Done(runID, replyTo string, result []byte)
 
 	// Ended does the same as Done. It also notifies the subscribers of the run's events that the
-	// run has ended. at is the position of the run's last event in its event log.
+	// run has ended. The argument at is the position of the run's last event in its event log.
 	Ended(runID, replyTo string, result []byte, at domain.EventID, status domain.RunStatus)
 }
 

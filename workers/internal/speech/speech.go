@@ -70,8 +70,9 @@ type Transcriber interface {
 // fails with CodeOverloaded if too many calls are waiting.
 type Synthesizer interface {
 	// Synthesize passes the audio to the function out as it arrives, in pieces of whole samples.
-	// out must not retain a piece. An error of out ends the call. A text without letters, digits or
-	// symbols produces no audio. The error is ctx's error, out's error, or an *Error.
+	// The function out must not retain a piece. An error of out ends the call. A text without
+	// letters, digits or symbols produces no audio. The error is ctx's error, out's error, or an
+	// *Error.
 	Synthesize(ctx context.Context, line Line, out func(pcm []byte) error) error
 }
 

@@ -34,7 +34,7 @@ const (
 type metrics struct {
 	// Number of the sweeper's actions by kind. The constants above are the kinds.
 	actions *prometheus.CounterVec
-	failed  *prometheus.CounterVec // failed rounds by the name of the loop, which is passed to the method repeat
+	failed  *prometheus.CounterVec // failed rounds by loop: the name that the method repeat receives
 	queues  *prometheus.GaugeVec   // number of unfinished runs by lane and state
 	oldest  *prometheus.GaugeVec   // age of the oldest run in seconds, by lane and state
 	pending *prometheus.GaugeVec   // number of undelivered job messages by lane

@@ -376,8 +376,8 @@ func goneOrZombie(pid int) bool {
 	return err != nil || strings.Contains(string(stat), ") Z ")
 }
 
-// BenchmarkStartingInAGroup measures the start of a process in a group, which is a step of each
-// start of a sandbox.
+// BenchmarkStartingInAGroup measures the start of a process in a group. Each start of a sandbox
+// includes this step.
 func BenchmarkStartingInAGroup(b *testing.B) {
 	r, err := Open()
 	if err != nil {

@@ -39,7 +39,7 @@ type Root struct {
 	version int
 	// parts has one element for each hierarchy in use.
 	parts []part
-	// last is the number of the last group, which is also its name.
+	// last is the number of the last group, and thereby the name of that group.
 	last atomic.Int64
 
 	begin  sync.Once

@@ -17,7 +17,7 @@ import (
 // another sandbox. If a sandbox is lost later, the program is considered the cause.
 var errNotBegun = errors.New("the sandbox was lost before the program started")
 
-// Reserves for the runner's own files, which are added to the program's limits. The kernel stops a
+// These reserves for the runner's own files are added to the program's limits. The kernel stops a
 // program exactly at the size limit of one folder; measurements detect when several folders
 // together exceed the limit.
 const (

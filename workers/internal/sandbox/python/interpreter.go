@@ -23,7 +23,7 @@ var sources embed.FS
 const home = "/parley"
 
 const (
-	// openWithin is the time limit of Open, which includes the first program.
+	// openWithin is the time limit of Open, including the run of the first program.
 	openWithin    = time.Minute
 	readyWithin   = 10 * time.Second // time limit for the start of the interpreter
 	beginWithin   = 20 * time.Second // time limit from sending a program until the program begins, including the start of a sandbox

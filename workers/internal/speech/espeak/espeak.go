@@ -194,7 +194,8 @@ func relay(r io.Reader, out func([]byte) error) error {
 	}
 }
 
-// failed returns the retryable error for a failure of espeak-ng. why appears only in logs.
+// failed returns the retryable error for a failure of espeak-ng. The argument why appears only in
+// logs.
 func failed(why error) error {
 	return &speech.Error{
 		Code: speech.CodeSpeech, Message: "Speech synthesis of the answer failed.", Retryable: true,

@@ -85,9 +85,9 @@ func newService(cfg Config, code string) (*service, error) {
 	return s, nil
 }
 
-// isFault reports whether err is a temporary failure of the service, which counts for the circuit
-// breaker. If the caller has cancelled a call, the call does not count as a failure. Rejected
-// requests do not count either, because the service has answered.
+// isFault reports whether err is a temporary failure of the service. Only such failures count for
+// the circuit breaker. If the caller has cancelled a call, the call does not count as a failure.
+// Rejected requests do not count either, because the service has answered.
 func isFault(err error) bool {
 	e, is := errors.AsType[*llm.Error](err)
 	if !is || !e.Retryable || e.MidAnswer {

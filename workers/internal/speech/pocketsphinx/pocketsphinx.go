@@ -167,7 +167,8 @@ func words(said string) (string, error) {
 	return strings.Join(strings.Fields(line[:end]), " "), nil
 }
 
-// failed returns the retryable error for a failure of pocketsphinx. why appears only in logs.
+// failed returns the retryable error for a failure of pocketsphinx. The argument why appears only
+// in logs.
 func failed(why error) error {
 	return &speech.Error{
 		Code: speech.CodeTranscription, Message: "The speech could not be recognized.", Retryable: true,

@@ -45,8 +45,8 @@ func noDocument(id string) error {
 
 // placeDocuments returns the files from which a program reads the documents, in the same order. A
 // file has the document's name if possible. If the name is already used or is not a valid file
-// name, the file is in a folder that is named after the document's id. beside contains the other
-// files of the working folder.
+// name, the file is in a folder that is named after the document's id. The argument beside contains
+// the other files of the working folder.
 func placeDocuments(originals []domain.Document, beside []domain.File) []domain.File {
 	taken := map[string]bool{}
 	for _, f := range beside {

@@ -96,8 +96,8 @@ func split(text string) []sentence {
 }
 
 // appendSentence appends a part of a text as a sentence, without white space at its beginning and
-// end. at and characters are the position of the part in bytes and in characters. A part without
-// text is not appended.
+// end. The arguments at and characters are the position of the part in bytes and in characters. A
+// part without text is not appended.
 func appendSentence(all []sentence, part string, at, characters, paragraph int) []sentence {
 	inner := strings.TrimLeftFunc(part, unicode.IsSpace)
 	before := len(part) - len(inner)

@@ -150,8 +150,8 @@ type match struct {
 	times float64
 }
 
-// count counts the occurrences of the query's words in a text. all is the total number of words in
-// the text. found has an entry for each word that occurs.
+// count counts the occurrences of the query's words in a text. The result all is the total number
+// of words in the text. found has an entry for each word that occurs.
 func (t terms) count(text string) (found []match, all float64) {
 	add := func(word int, times float64) {
 		for i := range found {
