@@ -101,7 +101,7 @@ func (in *inputs) grant() {
 	for _, turn := range in.waiting {
 		newcomer, over := in.byOrg[turn.org] == 0, in.byOrg[turn.org]+turn.bytes > inputShare
 		// A run that waits only because the memory is full blocks later runs. A newcomer blocks all
-		// of them, any other run blocks those that are not newcomers.
+		// of them; any other run blocks only runs that are not newcomers.
 		full = full || newcomer && in.used+turn.bytes > inputBytes
 		crowded = full || crowded || !newcomer && !over && in.used+turn.bytes > inputBytes-newcomerBytes
 		if over || newcomer && full || !newcomer && crowded {

@@ -172,8 +172,8 @@ type exchange struct {
 	reached sandbox.Limit // the limit because of which the box was killed
 }
 
-// begin is called when the runner reports that the program begins. It starts a goroutine of the
-// wait group parts, which measures the usage.
+// begin is called when the runner reports that the program begins. It starts a goroutine that
+// measures the usage. The goroutine belongs to the wait group parts.
 func (e *exchange) begin(parts *sync.WaitGroup) {
 	// The interpreter of a sandbox that was kept ready has already used processor time. The
 	// program's usage is counted from here.
@@ -236,7 +236,7 @@ func (e *exchange) end() {
 	if e.counted {
 		e.cpu = max(e.cpu, usage.CPU-e.began.CPU)
 	}
-	e.memory.Store(max(e.memory.Load(), usage.Memory)) // include the final measurement, because it may exceed those that watch has made
+	e.memory.Store(max(e.memory.Load(), usage.Memory)) // the final measurement may show more memory than the measurements of watch
 	killed := !e.ended || e.exitCode == -9
 	if killed && e.limit == "" && usage.OutOfMem { // the kernel may have killed the program before begin was called
 		e.limit = sandbox.LimitMemory

@@ -88,8 +88,8 @@ func ruleProgram(r Rule) []bpf.Instruction {
 }
 
 // conditionProgram returns the instructions for one condition. If the condition is true, execution
-// continues with the instruction that follows. Otherwise, execution skips the following
-// instructions, whose number is tail.
+// continues with the instruction that follows. Otherwise, execution skips as many of the following
+// instructions as the argument tail states.
 func conditionProgram(c Condition, tail int) []bpf.Instruction {
 	var p []bpf.Instruction
 	for _, half := range []struct{ off, mask, value uint32 }{ // the low half comes first, because both architectures are little-endian
