@@ -28,8 +28,8 @@ const (
 	sandboxedOutput    = 1 << 20  // bytes of output; the model receives a part of this
 )
 
-// maxWarm is the maximum number of sandboxes that are kept ready. A used one is replaced within a
-// second, and each needs the memory of an idle interpreter.
+// maxWarm is the maximum number of sandboxes that are kept ready. A used sandbox is replaced within
+// a second. Each sandbox needs the memory of an idle interpreter.
 const maxWarm = 8
 
 // errSandboxOff is the reason for the lack of a sandbox if the settings disable it. This is the

@@ -95,9 +95,9 @@ func (w *Workers) warm() int {
 }
 
 // setUpSandbox opens the configured sandbox. If the sandbox does not work, this process logs the
-// reason, and neither runs code nor reads documents. It never uses a weaker sandbox instead. Other
-// tools still work. If the operator has disabled the sandbox, the process logs an informational
-// line instead of an error.
+// reason, and neither runs code nor reads documents. This process never uses a weaker sandbox
+// instead. Other tools still work. If the operator has disabled the sandbox, the process logs an
+// informational line instead of an error.
 func (w *Workers) setUpSandbox() {
 	kind := w.cfg.SandboxKind
 	w.isolation = openIsolation(w.cfg.Sandbox, w.has(RoleTool), w.warm(), func(err error) {

@@ -365,8 +365,8 @@ func (w *Workers) setUpAgent() error {
 func (w *Workers) DefaultModel() string { return w.models.Default() }
 
 // Run executes the roles until ctx ends. It returns after all running work has finished or was
-// requeued, at most stopTime later. If a part fails, the others are stopped and Run returns its
-// error.
+// requeued, at most stopTime later. If a part fails, Run stops the other parts and returns the
+// error of the failed part.
 func (w *Workers) Run(ctx context.Context) error {
 	defer func() { _ = w.close() }() // runs after all parts have stopped
 

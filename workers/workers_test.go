@@ -50,13 +50,13 @@ func newTestEnv(t *testing.T, cfg config.Workers) *testEnv {
 	return newTestEnvFor(t, cfg, workers.Roles...)
 }
 
-// newTestEnvFor starts a worker with some of the roles.
+// newTestEnvFor starts a worker with the given roles.
 func newTestEnvFor(t *testing.T, cfg config.Workers, roles ...workers.Role) *testEnv {
 	t.Helper()
 	return newTestEnvThrough(t, 4, cfg, roles...)
 }
 
-// newTestEnvThrough starts a worker with some of the roles and with the given dispatch limit.
+// newTestEnvThrough starts a worker with the given roles and the given dispatch limit.
 func newTestEnvThrough(t *testing.T, window int, cfg config.Workers, roles ...workers.Role) *testEnv {
 	t.Helper()
 	return newTestEnvOn(t, envConfig{dsn: testkit.Postgres(t), secretsKey: secretsKey, log: zerolog.NewTestWriter(t)}, window, cfg, roles...)
@@ -158,14 +158,15 @@ func (r *testEnv) agentWith(model string, tools domain.Tools) string {
 	return a.ID
 }
 
-// start creates a run as an ingress would, publishes its job message, and returns its id.
+// start does the work of an ingress: it creates a run and publishes the job message. It returns the
+// run's id.
 func (r *testEnv) start(agent, session, message string) string {
 	r.Helper()
 	return r.startRun(id.New(id.Run), agent, "system", session, domain.Input{Message: message})
 }
 
-// startRun creates a run with the given id and input in a session of the principal as an ingress
-// would, publishes its job message, and returns its id.
+// startRun does the work of an ingress: it creates a run with the given id and input in a session
+// of the principal, and publishes the job message. It returns the run's id.
 func (r *testEnv) startRun(runID, agent, principal, session string, asked domain.Input) string {
 	r.Helper()
 	input, err := json.Marshal(asked)

@@ -19,8 +19,9 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// attempt is one execution of a claimed run by this worker. begin creates it, and it lives until
-// its outcome is saved. Only the attempt's goroutine uses it, except for events.
+// attempt is one execution of a claimed run by this worker. begin creates the attempt, which lives
+// until its outcome is saved. Only the attempt's goroutine uses its fields, except the field
+// events.
 type attempt struct {
 	claim executiondb.Claimed
 	// replyTo is the inbox of the caller that waits for the run; empty if no caller waits.
@@ -47,8 +48,8 @@ func (a *attempt) now() time.Time { return a.claim.Now.Add(time.Since(a.claimed)
 // deadline returns the run's deadline on this process's clock.
 func (a *attempt) deadline() time.Time { return a.claimed.Add(a.claim.Deadline.Sub(a.claim.Now)) }
 
-// execute claims and executes the run of a job message that has been acknowledged. ctx is cancelled
-// only when the worker stops waiting for its runs. It returns when the outcome is saved.
+// execute claims and executes the run of a job message that has been acknowledged. execute returns
+// when the outcome is saved. ctx is cancelled only when the worker stops waiting for its runs.
 func (r *Runner) execute(ctx context.Context, d *bus.JobMessage) {
 	ctx, span := r.tracer.Root(ctx, tracing.Consumer, "run.execute", d.Traceparent)
 	defer span.End()
@@ -70,8 +71,8 @@ func (r *Runner) begin(ctx context.Context, d *bus.JobMessage, span tracing.Span
 		r.log.Warn().Err(err).Str("run_id", d.RunID).Msg("cannot claim run; the sweeper will publish its job again")
 		return nil
 	}
-	// The run has already finished. Publish its result again, because the caller may have missed
-	// it.
+	// The run has already finished. Publish the result again, because the caller may have missed
+	// the first message.
 	if claim.Run == nil {
 		if claim.Ended {
 			r.bus.Done(d.RunID, d.ReplyTo, claim.Result)
@@ -79,7 +80,8 @@ func (r *Runner) begin(ctx context.Context, d *bus.JobMessage, span tracing.Span
 		return nil
 	}
 
-	// The run now belongs to this worker. Its lease and its fence replace the acknowledged message.
+	// The run now belongs to this worker. The run's lease and fence replace the acknowledged
+	// message.
 	a := r.newAttempt(claim.Run, d, asked)
 	r.changed(a)
 	a.describe(span)
@@ -100,8 +102,8 @@ func (r *Runner) newAttempt(claimed *executiondb.Claimed, d *bus.JobMessage, ask
 func (r *Runner) claim(ctx context.Context, runID string) (claim executiondb.Claim, asked time.Time, err error) {
 	for until := time.Now().Add(claimTime); ; {
 		asked = time.Now()
-		// While the claim takes too long, the worker fetches no jobs, because it could not claim
-		// them either.
+		// If the claim takes longer than slowClaim, the worker stops fetching jobs, because it
+		// could not claim their runs either.
 		slow := time.AfterFunc(slowClaim, r.database.close)
 		claim, err = r.claims.Do(ctx, tracing.For(ctx, runID))
 		slow.Stop()
@@ -151,8 +153,8 @@ func (r *Runner) executeClaimed(ctx context.Context, a *attempt) {
 	a.events = r.newEventWriter(a, func() { cancel(errTaken) })
 	defer a.events.close()
 
-	// The run's deadline has its own context, so that it can be distinguished from the causes of
-	// tryCtx.
+	// The run's deadline has its own context, so that the deadline can be distinguished from the
+	// causes with which tryCtx ends.
 	deadlineCtx, stop := context.WithDeadlineCause(tryCtx, a.deadline(), context.DeadlineExceeded)
 	out, err := r.runAttempt(deadlineCtx, a)
 	stop()
@@ -212,8 +214,8 @@ func (r *Runner) note(ctx context.Context, a *attempt) {
 // lost its lease. requeue repeats the write while the database is unreachable: without this write,
 // the run could not start again until its lease expires.
 func (r *Runner) requeue(ctx context.Context, a *attempt, wait time.Duration, cause *domain.RunError) {
-	// The requeued run does not keep its slot. The freed slot goes to another run, also if the worker
-	// stops.
+	// The requeued run does not keep its slot. The freed slot goes to another run, even if the
+	// worker stops.
 	r.persist(ctx, a, "requeueing run", func(ctx context.Context) error {
 		back, err := r.requeues.Do(ctx, executiondb.Requeue{Held: a.claim.Held(), Backoff: wait, Cause: cause})
 		switch {
@@ -238,7 +240,8 @@ func (r *Runner) requeue(ctx context.Context, a *attempt, wait time.Duration, ca
 func (r *Runner) finish(ctx context.Context, a *attempt, out agentloop.Output, status domain.RunStatus, cause *domain.RunError) {
 	r.recall(ctx, a, &out)
 
-	// An answer that cannot be encoded would fail in every attempt, so the run fails without it.
+	// If the result cannot be encoded, another attempt would not help. The run then fails, without
+	// an answer.
 	outcome, err := a.outcome(ctx, out, status, cause)
 	if err != nil {
 		a.log.Error().Err(err).Msg("cannot encode the run's result")
@@ -293,7 +296,7 @@ func (r *Runner) recall(ctx context.Context, a *attempt, out *agentloop.Output) 
 	}
 
 	// An attempt may fail before its first turn, for example because a tool server is missing.
-	// Without the recorded progress, its run would report no usage at all.
+	// Without the recorded progress, the run would then report no usage at all.
 	done, err := r.progress.Progress(ctx, a.claim.OrganizationID, a.claim.RunID)
 	if err != nil {
 		a.log.Warn().Err(err).Msg("cannot read earlier attempts; the run finishes without their tool calls")
@@ -302,8 +305,8 @@ func (r *Runner) recall(ctx context.Context, a *attempt, out *agentloop.Output) 
 	out.Usage, out.ToolCalls, out.CitationsRemoved = done.Usage, done.ToolCalls, done.CitationsRemoved
 }
 
-// finishEmpty finishes a run as failed if its result cannot be rendered or stored. It drops the
-// events since the last checkpoint, because they may be the cause.
+// finishEmpty finishes a run as failed if its result cannot be rendered or stored. finishEmpty
+// drops the events since the last checkpoint, because these events may be the cause.
 func (r *Runner) finishEmpty(ctx context.Context, a *attempt) {
 	a.events.forget()
 	unstored := &domain.RunError{Code: "internal", Message: "The run's result could not be stored."}
@@ -411,7 +414,8 @@ func finishReason(stop llm.StopReason) *domain.FinishReason {
 }
 
 // outcome closes the event writer. It returns the finished run, and the rows that must be saved
-// together with it. It fails if the run cannot be encoded. cause is nil for a completed run.
+// together with the run. outcome fails if the run cannot be encoded. cause is nil for a completed
+// run.
 func (a *attempt) outcome(
 	ctx context.Context, out agentloop.Output, status domain.RunStatus, cause *domain.RunError,
 ) (executiondb.Outcome, error) {

@@ -74,10 +74,10 @@ const (
 	maxRejected = 3
 )
 
-// brokeOffTooOften reports whether the run must not be retried, because this attempt and the ones
-// before it ended with a truncated answer. Each model of the agent is tried at least once. If none
-// of the run's own answers was truncated, the run is retried, however often the circuit breaker has
-// rejected its calls. If the earlier attempts cannot be read, the run is retried.
+// brokeOffTooOften reports whether the run must not be retried, because this attempt and the
+// attempts before it ended with a truncated answer. Each model of the agent is tried at least once.
+// If none of the run's own answers was truncated, the run is retried, however often the circuit
+// breaker has rejected its calls. If the earlier attempts cannot be read, the run is retried.
 func (r *Runner) brokeOffTooOften(ctx context.Context, a *attempt, failure *agentloop.Error) bool {
 	limit := max(maxBrokenOff, a.models)
 	if failure.Code != agentloop.CodeModelTruncated || a.claim.Attempts < limit {

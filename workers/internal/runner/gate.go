@@ -6,7 +6,7 @@ import (
 )
 
 // gate stops a worker from fetching job messages while the database does not answer. A worker
-// acknowledges each message that it fetches. If it cannot claim the run, it only delays the run
+// acknowledges each message that it fetches. If the worker cannot claim the run, the run is delayed
 // until the sweeper publishes the job again, perhaps to the same worker. A gate is safe for
 // concurrent use.
 type gate struct {

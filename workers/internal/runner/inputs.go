@@ -13,15 +13,15 @@ const (
 	inputBytes = 96 << 20
 	// inputShare is the limit for one organization. newcomerBytes is reserved for organizations
 	// without an input in memory. Nine organizations can fill the unreserved memory, and twelve
-	// more the reserved memory, so the few organizations of one person cannot fill it.
+	// more the reserved memory, so the few organizations of one person cannot fill either part.
 	inputShare    = 8 << 20
 	newcomerBytes = inputBytes / 4
 )
 
-// inputs limits the memory for large inputs and histories, and separately for the images in
-// prompts. It is safe for concurrent use. Runs wait in the order of their arrival, with two
-// exceptions. Other runs may pass a run whose organization has reached its share. Runs of
-// organizations without an input in memory may pass those of other organizations.
+// inputs limits the memory for data of runs: one value for large inputs and histories, another
+// value for the images in prompts. It is safe for concurrent use. Runs wait in the order of their
+// arrival, with two exceptions. Other runs may pass a run whose organization has reached its share.
+// Runs of organizations without an input in memory may pass those of other organizations.
 type inputs struct {
 	mu      sync.Mutex
 	used    int            // reserved bytes of all runs
@@ -51,8 +51,8 @@ func (in *inputs) enter(ctx context.Context, org string, bytes int) (*inputTurn,
 	in.grant()
 	in.mu.Unlock()
 
-	// A run leaves the queue without memory if it is cancelled, reaches its deadline, or its worker
-	// stops.
+	// A run leaves the queue without memory if it is cancelled or reaches its deadline, or if the
+	// worker stops.
 	select {
 	case <-turn.granted:
 		return turn, nil
@@ -100,8 +100,8 @@ func (in *inputs) grant() {
 	kept, full, crowded := in.waiting[:0], false, false
 	for _, turn := range in.waiting {
 		newcomer, over := in.byOrg[turn.org] == 0, in.byOrg[turn.org]+turn.bytes > inputShare
-		// If a run waits only because the memory is full, later runs of the same kind must not pass
-		// it.
+		// A run that waits only because the memory is full blocks later runs. A newcomer blocks all
+		// of them; any other run blocks only runs that are not newcomers.
 		full = full || newcomer && in.used+turn.bytes > inputBytes
 		crowded = full || crowded || !newcomer && !over && in.used+turn.bytes > inputBytes-newcomerBytes
 		if over || newcomer && full || !newcomer && crowded {

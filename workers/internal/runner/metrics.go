@@ -55,7 +55,7 @@ func newMetrics(registry prometheus.Registerer, inHand func() int) (*metrics, er
 }
 
 // zero creates all counters with the value 0, because alerts compare later values with the first
-// one.
+// value.
 func (m *metrics) zero() {
 	for _, status := range []domain.RunStatus{domain.RunCompleted, domain.RunFailed, domain.RunTimedOut} {
 		m.ended.WithLabelValues(string(status))

@@ -13,7 +13,8 @@ const paceWindow = 4 * time.Millisecond
 // its end, which begins the next window. At the end of a window, the pieces of each run become one
 // event, and the events of all runs are one write to the bus.
 //
-// The lock of a writer may be held when the lock of pace is taken, but never the other way round.
+// The lock of a writer may be held when the lock of pace is taken. The lock of pace must not be
+// held when the lock of a writer is taken.
 type pace struct {
 	mu      sync.Mutex
 	until   time.Time // end of the current window

@@ -76,8 +76,8 @@ func TestRunsPublishTogether(t *testing.T) {
 	})
 }
 
-// Events that follow a waiting piece are published after it. They may be another event, the end of
-// the run, or a long text, which itself does not wait.
+// A waiting piece is published before everything that follows it: an event of another type, a long
+// text, or the end of the run. These do not wait for the end of the window.
 func TestAPieceThatWaitsKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -39,7 +39,7 @@ func (r *Runner) park(ctx context.Context, a *attempt, out agentloop.Output, par
 	}
 
 	// If ctx ends before the write succeeds, result is zero and the run stays leased. The sweeper
-	// requeues it after the lease has expired.
+	// requeues the run after the lease has expired.
 	var result executiondb.Parked
 	r.persist(ctx, a, "parking run", func(ctx context.Context) (err error) {
 		result, err = r.parking.Park(ctx, a.claim.Held(), action, reported)
@@ -47,7 +47,7 @@ func (r *Runner) park(ctx context.Context, a *attempt, out agentloop.Output, par
 	})
 
 	switch {
-	case result.Known: // the outcome of the call is known by now, so the next attempt reads it
+	case result.Known: // the outcome of the call has become known, so the next attempt can read it
 		r.requeue(ctx, a, 0, nil)
 	case result.Full:
 		r.finish(ctx, a, out, domain.RunFailed, actionLimit)

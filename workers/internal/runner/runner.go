@@ -114,8 +114,8 @@ type ParkStore interface {
 	Park(ctx context.Context, held lease.Held, action domain.RequiredAction, events executiondb.Chunk) (executiondb.Parked, error)
 
 	// NoteAttempts records in the timeline that second or later attempts have begun. The result
-	// contains a value for each claim, in the same order: whether the run is locked, so that nothing
-	// was recorded. It does not wait for row locks.
+	// locked has one value for each claim, in the same order. The value is true if the run is
+	// locked; nothing was recorded for such a run. NoteAttempts does not wait for row locks.
 	NoteAttempts(ctx context.Context, claims []executiondb.Claimed) (locked []bool, err error)
 
 	// NoteRefusal records the response of a provider that refused the attempt's model call.
@@ -171,8 +171,8 @@ type Results interface {
 	// reads the run from the database.
 	Done(runID, replyTo string, result []byte)
 
-	// Ended does the same as Done, and also publishes that the run has ended to the subscribers of
-	// its events. at is the position of the run's last event in its event log.
+	// Ended does the same as Done. It also notifies the subscribers of the run's events that the
+	// run has ended. The argument at is the position of the run's last event in its event log.
 	Ended(runID, replyTo string, result []byte, at domain.EventID, status domain.RunStatus)
 }
 
@@ -191,8 +191,8 @@ type Config struct {
 	OnAnswer    func()                                   // called after each answer of a model; may be nil
 }
 
-// Runner executes runs. Create it with New and start it with Run. A process has at most one. Its
-// fields do not change after New.
+// Runner executes runs. Create it with New and start it with Run. A process has at most one Runner.
+// The fields of a Runner do not change after New.
 type Runner struct {
 	cfg      Config
 	runs     Runs
@@ -218,8 +218,8 @@ type Runner struct {
 	events   *batch.Group[checkpoint, error]
 	// freeSlots is filled by attempts and emptied by dispatchFreed.
 	freeSlots *freeSlots
-	// held contains the running attempts. The heartbeat extends their leases, and a cancellation
-	// finds its attempt here.
+	// held contains the running attempts. The heartbeat extends their leases. When a run is
+	// cancelled, its attempt is looked up here.
 	held    *heldRuns
 	configs *configs.Cache
 	inputs  *inputs
@@ -377,8 +377,8 @@ func (r *Runner) serve(ctx, work context.Context, lane domain.Lane, attempts *sy
 	}
 }
 
-// acquire reserves all free slots, but at most maxFetch. If no slot is free, it waits for one. It
-// returns 0 if ctx ends.
+// acquire reserves all free slots, but at most maxFetch. If no slot is free, acquire waits for a
+// slot. It returns 0 if ctx ends.
 func acquire(ctx context.Context, slots chan struct{}) int {
 	if ctx.Err() != nil {
 		return 0

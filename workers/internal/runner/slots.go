@@ -55,8 +55,8 @@ func (p *freeSlots) take() queuedb.FreedSlots {
 
 // dispatchFreed fills released slots with queued runs and publishes their job messages, until ctx
 // ends. One statement fills the slots of all runs that have finished since the previous statement.
-// When ctx ends, dispatchFreed fills the remaining slots once more, so that other workers can
-// execute the next runs at once.
+// When ctx ends, dispatchFreed fills the slots that remain, so that other workers can execute the
+// next runs at once.
 func (r *Runner) dispatchFreed(ctx context.Context) {
 	for {
 		select {
@@ -69,9 +69,9 @@ func (r *Runner) dispatchFreed(ctx context.Context) {
 	}
 }
 
-// fill fills the slots that have been released since its last call. It does not end with ctx,
-// because runs that are dispatched without a job message wait for the sweeper. If fill cannot fill
-// a slot, the sweeper does so later.
+// fill fills the slots that have been released since its last call. fill continues after the end of
+// ctx. Otherwise runs could be dispatched without a job message, and would wait for the sweeper. If
+// fill cannot fill a slot, the sweeper does so later.
 func (r *Runner) fill(ctx context.Context) {
 	freed := r.freeSlots.take()
 	if len(freed) == 0 {
@@ -122,8 +122,8 @@ func (r *Runner) announce(ctx, work context.Context) {
 		next.Stop()
 	}
 
-	// The remaining runs still count as dispatched. If their slots were not announced, they would
-	// occupy the slots of other workers.
+	// The remaining runs still count as dispatched. If their slots were not announced, these runs
+	// would occupy the slots of other workers.
 	for work.Err() == nil {
 		write(r.held.Count())
 		_ = lifecycle.Sleep(work, time.Second)

@@ -41,9 +41,8 @@ type Command struct {
 	Data   []Data
 	Shown  []Shown
 	Limits Limits
-	// GivesWay makes the backend lower the sandbox's priority after it has used GiveWayAfter of
-	// processor time, if the backend supports that. Programs that use less time are not slowed
-	// down.
+	// GivesWay makes the backend lower the sandbox's priority when the sandbox has used the
+	// processor time GiveWayAfter. It has no effect if the backend cannot lower priorities.
 	GivesWay bool
 }
 
@@ -103,12 +102,12 @@ type Usage struct {
 	Memory    int64         // bytes of memory; excludes files if the kernel can distinguish them
 	Processes int           // live processes and threads
 	Files     int64         // bytes of the files in the sandbox's folders; 0 if unknown
-	FileCount int           // number of files in the sandbox's folders; 0 if unknown
+	FileCount int           // number of files and folders in the sandbox's folders; 0 if unknown
 	OutOfMem  bool          // the kernel has killed a process because memory was exhausted
 }
 
 // Exceeds returns the first limit that the usage exceeds, or "". began is the usage at the start of
-// the measured program; its CPU time is subtracted.
+// the measured program. The CPU time in began is subtracted.
 func (u Usage) Exceeds(l Limits, began Usage) Limit {
 	switch {
 	case u.OutOfMem, u.Memory > l.Memory:

@@ -10,8 +10,8 @@ import (
 const watchEvery = 50 * time.Millisecond
 
 // Watch measures a box until its usage exceeds a limit, and returns that limit. began is the usage
-// at the start of the measured program; its CPU time is subtracted. Watch returns "" when ctx is
-// done or no process is left in the box. After a failed measurement, it continues.
+// at the start of the measured program. The CPU time in began is subtracted. Watch returns "" when
+// ctx is done or no process is left in the box. After a failed measurement, it continues.
 func Watch(ctx context.Context, box Box, l Limits, began Usage) Limit {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()

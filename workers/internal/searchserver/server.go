@@ -19,7 +19,7 @@ import (
 const (
 	defaultLimit = 10
 	maxLimit     = 50
-	maxAnswer    = 900 << 10 // maximum size of a reply in bytes, because a larger one does not fit into a message
+	maxAnswer    = 900 << 10 // maximum size of a reply in bytes, because a larger reply does not fit into a message
 )
 
 // errPanic replaces a panic of the Searcher.

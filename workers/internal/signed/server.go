@@ -58,8 +58,8 @@ type Server[C Claims, R any] struct {
 	// Read decodes a request. It returns an error if the claims do not permit the request. Read is
 	// called before the request waits for a slot, and again before Handle.
 	Read func(claims C, body []byte) (R, error)
-	// Handle returns the encoded reply. Its context contains the span, and ends Grace after the
-	// claims have expired.
+	// Handle returns the encoded reply. Its context contains the span. The context ends when the
+	// claims have been expired for the duration Grace.
 	Handle func(ctx context.Context, claims C, request R) []byte
 	// Refused, if not nil, is called for each refused request.
 	Refused func()

@@ -70,8 +70,9 @@ type Transcriber interface {
 // fails with CodeOverloaded if too many calls are waiting.
 type Synthesizer interface {
 	// Synthesize passes the audio to the function out as it arrives, in pieces of whole samples.
-	// out must not retain a piece. An error of out ends the call. A text without letters, digits or
-	// symbols produces no audio. The error is ctx's error, out's error, or an *Error.
+	// The function out must not retain a piece. An error of out ends the call. A text without
+	// letters, digits or symbols produces no audio. The error is ctx's error, out's error, or an
+	// *Error.
 	Synthesize(ctx context.Context, line Line, out func(pcm []byte) error) error
 }
 
@@ -85,7 +86,7 @@ const (
 )
 
 // Error is the failure of a call. Its text may be shown to callers. Cause may contain output of a
-// program or server, so only logs may show it. It is available only through errors.Unwrap.
+// program or server, so only logs may show it. Callers get Cause only through errors.Unwrap.
 type Error struct {
 	Code      string
 	Message   string

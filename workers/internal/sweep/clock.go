@@ -25,9 +25,9 @@ type clock struct {
 
 // checkClock detects a changed database clock, a promoted standby and a restarted server. After
 // each of these, leases may seem expired although their workers are alive. Therefore, no lease
-// counts as expired for the duration of a lease, in which workers can renew their leases. After the
-// sweeper's first check this time is shorter, because the sweeper may have restarted together with
-// the server.
+// counts as expired for the duration of a lease, in which workers can renew their leases. The
+// sweeper's first check cannot detect a change, because there is no earlier reading. The first
+// check only shortens waits.
 func (s *Sweeper) checkClock(ctx context.Context) error {
 	// The local clock is monotonic. If the database's clock has not advanced by the same time, it
 	// was changed.
@@ -48,8 +48,8 @@ func (s *Sweeper) checkClock(ctx context.Context) error {
 		return nil
 	}
 
-	// Leases and other times that the old clock set may now be too far in the future, so shorten
-	// them.
+	// Leases and other stored times come from the old clock and may now be too far in the future,
+	// so shorten them.
 	shortened, err := s.store.Executions.ShortenWaits(ctx)
 	if err != nil {
 		s.clock = old // keep the old reading, so that the next round detects the change again

@@ -34,7 +34,7 @@ const (
 type metrics struct {
 	// Number of the sweeper's actions by kind. The constants above are the kinds.
 	actions *prometheus.CounterVec
-	failed  *prometheus.CounterVec // failed rounds by the name of the loop, which is passed to the method repeat
+	failed  *prometheus.CounterVec // failed rounds by loop: the name that the method repeat receives
 	queues  *prometheus.GaugeVec   // number of unfinished runs by lane and state
 	oldest  *prometheus.GaugeVec   // age of the oldest run in seconds, by lane and state
 	pending *prometheus.GaugeVec   // number of undelivered job messages by lane
@@ -87,8 +87,8 @@ func (m *metrics) count(action string, n int) { m.actions.WithLabelValues(action
 
 // measure sets the gauges of the queues, which come from the database and from the job stream.
 func (s *Sweeper) measure(ctx context.Context) error {
-	// The database and the job stream fail independently. If one of them fails, set the gauges of
-	// the other.
+	// The database and the job stream fail independently. If one of them fails, the gauges for the
+	// other are still set.
 	queues, err := s.store.Queue.Queues(ctx)
 	if err == nil {
 		s.metrics.showQueues(queues)

@@ -54,7 +54,7 @@ type Sweeper struct {
 	log    zerolog.Logger
 	stream time.Time // creation time of the stream that the last round found
 
-	forgotSince time.Time // time since which the stream has had fewer messages than its consumers remember; zero if it has enough
+	forgotSince time.Time // time since which the stream has had fewer messages than its consumers remember; zero if it has enough messages
 
 	unwritableSince time.Time // time since which the stream has refused messages; zero if it stores messages
 
@@ -118,7 +118,7 @@ func (s *Sweeper) repeat(ctx context.Context, what string, every time.Duration, 
 	}
 }
 
-// sweep runs one round of all repairs. If one of them fails, the others still run.
+// sweep runs one round of all repairs. If one repair fails, the other repairs still run.
 func (s *Sweeper) sweep(ctx context.Context) error {
 	// The order matters: the first repairs free slots, which dispatchWaiting then fills in the same
 	// round.

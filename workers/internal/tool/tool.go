@@ -18,8 +18,8 @@ type Spec struct {
 	Description string
 	Schema      json.RawMessage
 	SideEffect  domain.SideEffect // side effect of a call; "" means none
-	// Alone means that a call is never executed at the same time as other calls of the turn. For
-	// example, a person may have to approve the call.
+	// Alone means that a call is never executed at the same time as other calls of the turn. An
+	// example is a call that a person must approve.
 	Alone bool
 }
 
@@ -47,7 +47,8 @@ type Tool interface {
 }
 
 // Error is the failure of a call. If Retryable is true, the tool could not be reached or did not
-// reply, and the run is retried later. If it is false, the failure is a result that the model sees.
+// reply, and the run is retried later. If Retryable is false, the failure is a result that the
+// model sees.
 type Error struct {
 	Message   string // shown to models and callers
 	Retryable bool

@@ -58,7 +58,8 @@ func (s *Server) handle(ctx context.Context, backend tool.Backend, m bus.ToolMes
 		return nil, false
 	}
 
-	// ctx already has the deadline of the message, which may be earlier.
+	// ctx already has the deadline of the message, which may be earlier than the expiry of the
+	// capability.
 	ctx, cancel := context.WithDeadline(ctx, capability.Expires.Add(contract.ClockLeeway))
 	defer cancel()
 

@@ -67,7 +67,7 @@ func (d documents) allows(doc domain.Document) bool {
 		return false
 	}
 	for key, value := range k.Metadata {
-		// A document must have all configured pairs. It may have others in addition.
+		// A document must have all configured pairs. It may also have other pairs.
 		if has, ok := doc.Metadata[key]; !ok || has != value {
 			return false
 		}

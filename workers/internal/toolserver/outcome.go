@@ -23,8 +23,8 @@ const (
 	recordRetry = 200 * time.Millisecond
 )
 
-// failure returns the reply for a failed call. The message is shown to models and callers. It is
-// truncated to maxMessage bytes.
+// failure returns the reply for a failed call. The message is truncated to maxMessage bytes, and is
+// shown to models and callers.
 func failure(message string, retryable bool) contract.ToolReply {
 	if message == "" {
 		message = "The tool failed."
@@ -86,8 +86,8 @@ func (c *call) outcome(ctx context.Context, result tool.Result, err error, sent 
 	case errors.Is(err, tool.ErrStale) && sent == sentNothing:
 		return contract.ToolReply{Failure: &contract.ToolFailure{Message: "Another worker has taken over the run.", Stale: true}}, true
 	case isToolErr:
-		// If the request was not sent, the outcome is known as well. The call is not repeated under
-		// the same entry of the ledger.
+		// If the request was not sent, the outcome is also known: the call failed. The call is not
+		// repeated under the same entry of the ledger.
 		reply := failure(toolErr.Message, toolErr.Retryable && sent == sentNothing)
 		reply.Output = c.shown(toolErr.Output)
 		return reply, true

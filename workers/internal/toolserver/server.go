@@ -50,8 +50,8 @@ type Files interface {
 		ctx context.Context, held lease.Held, callID string, made []blobdb.NewFile, removed []string, limit int64,
 	) (files []domain.File, kept bool, err error)
 
-	// SessionFiles returns the files of the session without those of the call itself. known is
-	// false if another worker has taken over the run.
+	// SessionFiles returns the files of the session without those of the call itself. The result
+	// known is false if another worker has taken over the run.
 	SessionFiles(ctx context.Context, held lease.Held, callID string) (files []domain.File, known bool, err error)
 	OpenFile(ctx context.Context, org, id string) (domain.File, io.ReadSeekCloser, error)
 

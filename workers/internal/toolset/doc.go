@@ -6,8 +6,8 @@
 //	call ─► arguments fit? ─┤                                                              ├─► tool worker ─► result
 //	                        └─ effect ledger: done? denied? approval needed? else: ready ──┘
 //
-// A call is entered in the effect ledger before it is sent if it must not be repeated freely, or if
-// it needs a person's approval. If the worker dies, the run's next attempt reads the state of the
-// call from the ledger; see domain.EffectState. If the outcome cannot be determined, the call fails
-// with a tool.ActionRequired, and a person decides.
+// If a call must not be repeated freely or needs a person's approval, it is entered in the effect
+// ledger before it is sent. If the worker dies, the run's next attempt reads the state of the call
+// from the ledger; see domain.EffectState. If the outcome cannot be determined, the call fails with
+// a tool.ActionRequired, and a person decides.
 package toolset

@@ -128,8 +128,8 @@ func unreachable(err error) *tool.Error {
 	return &tool.Error{Message: "The tool could not be reached.", Retryable: true, Err: err}
 }
 
-// send sends a call to a tool worker. Before a call of codeExecution it reserves run time. If the
-// call was not sent, it releases the reserved time.
+// send sends a call to a tool worker. Before a call of codeExecution, send reserves run time. If
+// the call was not sent, send releases the reserved time.
 func (r *remoteTool) send(ctx context.Context, call tool.Call, key string) (tool.Result, error) {
 	// Only calls of codeExecution have a quota of run time.
 	if r.kind != contract.ToolCodeExecution || r.run.Code == nil {
@@ -201,9 +201,9 @@ func (r *remoteTool) unsent(ctx context.Context, call tool.Call, key string, cau
 	return tool.Result{}, &tool.Error{Message: message, NotSent: true, Err: cause}
 }
 
-// lost handles a call that a tool worker has accepted but whose outcome is unknown. The run's next
-// attempt repeats the call. If the side effect of the call must not happen twice, a person must
-// report the outcome instead.
+// lost handles a call that a tool worker has accepted but whose outcome is unknown. If the side
+// effect of the call must not happen twice, a person must report the outcome. Otherwise the run's
+// next attempt repeats the call.
 func (r *remoteTool) lost(call tool.Call, cause error) (tool.Result, error) {
 	if r.spec.SideEffect == domain.SideEffectUnsafe {
 		return tool.Result{}, &tool.ActionRequired{Kind: domain.ActionUnknownOutcome, Call: call}

@@ -86,8 +86,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// TestUncommittedAudioIsBounded: the amount of audio that is not committed is limited as well, even
-// in the first seconds of a session.
+// TestUncommittedAudioIsBounded: the amount of audio that is not committed is limited, even in the
+// first seconds of a session.
 func TestUncommittedAudioIsBounded(t *testing.T) {
 	t.Parallel()
 	l, _ := newStuckSession(t)

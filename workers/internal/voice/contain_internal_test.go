@@ -30,8 +30,8 @@ func (r *fakeEnd) Report(report contract.VoiceReport) error {
 
 func (r *fakeEnd) Audio(contract.VoiceAudio) error { return nil }
 
-// TestPanicsAreContained: a session that panics asks its ingress to move it to another worker.
-// Other sessions continue.
+// TestPanicsAreContained: a session that panics asks its ingress to move the session to another
+// worker. Other sessions continue.
 func TestPanicsAreContained(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder

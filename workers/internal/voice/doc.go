@@ -6,9 +6,9 @@
 //	say ─► sentence ─► segments ─► Synthesizer, one ahead ─► pace ─► audio, segment, said
 //
 // One goroutine owns a session and does everything except the calls of the speech backends. A
-// session has at most one synthesis, one transcription and one early transcription at a time. Its
-// goroutine waits for none of them, so it reports speech immediately and can stop an answer
-// immediately.
+// session has at most one synthesis, one transcription and one early transcription at a time. The
+// session's goroutine waits for none of these calls, so it reports speech immediately and can stop
+// an answer immediately.
 //
 // A voice session stores neither runs nor chat sessions. If its worker is lost, the ingress still
 // has the whole state and opens the session again on another worker.

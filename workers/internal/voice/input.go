@@ -128,8 +128,8 @@ func (in *input) needs() int64 {
 		needs = in.detector.Needs()
 	}
 
-	// The audio of a waiting utterance is needed until its call begins, because it is copied only
-	// then.
+	// The audio of a waiting utterance is needed until its call begins, because the audio is copied
+	// only then.
 	for _, u := range in.waiting {
 		needs = min(needs, u.from)
 	}
@@ -152,9 +152,9 @@ func (in *input) detect(fresh []byte) []activity.Event {
 	return in.detector.Write(fresh[sampleBytes*(from-begins):])
 }
 
-// handleAudio processes received audio. at is the position of its first sample. If speech starts,
-// handleAudio reports this before it does any other work, so that the ingress can stop an answer at
-// once.
+// handleAudio processes received audio. The argument at is the position of the first sample in it.
+// If speech starts, handleAudio reports this before it does any other work, so that the ingress can
+// stop an answer at once.
 func (l *session) handleAudio(at int64, pcm []byte) {
 	in := &l.input
 	for _, e := range in.detect(in.tape.add(at, pcm)) {

@@ -263,8 +263,8 @@ func (s *segment) add(pcm []byte) {
 }
 
 // send sends as much audio as the pace allows, and reports finished segments and answers. If audio
-// remains, send is called again when the timer fires. It also starts the synthesis of the next
-// segment, so it is called after each change of the output.
+// remains, send is called again when the timer fires. send also starts the synthesis of the next
+// segment, so send is called after each change of the output.
 func (l *session) send() {
 	o := &l.output
 	for len(o.answers) > 0 {

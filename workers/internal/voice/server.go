@@ -51,8 +51,8 @@ type Deps struct {
 	Log         zerolog.Logger
 }
 
-// Server serves voice sessions. Create it with New and start it with Run. A process has at most
-// one.
+// Server serves voice sessions. Create it with New and start it with Run. A process has at most one
+// Server.
 type Server struct {
 	cfg     Config
 	deps    Deps

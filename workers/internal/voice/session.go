@@ -31,9 +31,9 @@ type session struct {
 	input  input
 	output output
 
-	// call runs the function do, which calls a backend. The context that do receives ends when the
-	// session ends, or when the call exceeds waitTime while it waits for its turn, or callTime
-	// afterwards. do must call begun when its turn comes.
+	// call runs the function do, which calls a backend. The function do must call begun when the
+	// turn of its call comes. The argument ctx of do ends when the session ends. It also ends when
+	// the call has waited for waitTime, or has run for callTime.
 	call  func(do func(ctx context.Context, begun func())) context.CancelFunc
 	calls sync.WaitGroup
 	ended <-chan struct{} // closed when the session has ended; results that arrive later are dropped
@@ -94,8 +94,8 @@ func (l *session) serve(ctx context.Context) {
 	}
 }
 
-// limited returns the context for a call. The context ends waitTime after the start. If begun is
-// called, the context ends callTime after that call instead. The cause is then
+// limited returns the context for a call. The context ends after the duration waitTime. If begun is
+// called in time, the context ends callTime after that moment instead. The cause of both ends is
 // context.DeadlineExceeded. The caller must call cancel.
 func limited(ctx context.Context) (limited context.Context, begun func(), cancel context.CancelFunc) {
 	limited, end := context.WithCancelCause(ctx)

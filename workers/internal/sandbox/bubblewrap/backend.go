@@ -68,8 +68,8 @@ func open(c Config, groups *cgroup.Root, whyNot error) (*Backend, error) {
 		return nil, err
 	}
 
-	// Without cgroups, memory is measured per process. The filter then also forbids kinds of memory
-	// that such measurements would miss.
+	// Without cgroups, memory is measured per process. In this case, the filter of system calls
+	// also forbids kinds of memory that such measurements would miss.
 	filter, err := seccomp.Filter(groups == nil)
 	if err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func open(c Config, groups *cgroup.Root, whyNot error) (*Backend, error) {
 	return b, nil
 }
 
-// orDefault returns s, or other if s is empty.
+// orDefault returns s, or the argument other if s is empty.
 func orDefault(s, other string) string {
 	if s == "" {
 		return other

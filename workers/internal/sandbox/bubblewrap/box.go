@@ -102,8 +102,8 @@ func (x *box) pipes() error {
 
 // openGate creates a pipe, the gate, from which bwrap reads the arguments for the host's files (see
 // viewFor). If the worker dies before it writes the arguments, the sandbox contains no program to
-// run. The gate is needed because the kernel registers only some time after the start that bwrap
-// must die with the worker.
+// run. Without the gate, bwrap could outlive the worker, because the kernel learns only some time
+// after the start that bwrap must die with the worker.
 func (x *box) openGate() (int, error) {
 	waits, gate, err := os.Pipe()
 	if err != nil {
@@ -192,8 +192,8 @@ func (x *box) abandon() {
 }
 
 // wait waits until no process is left in the sandbox, and then releases its resources. When the
-// first process of a PID namespace ends, the kernel kills all others in it, so it is enough to wait
-// for bwrap.
+// first process of a PID namespace ends, the kernel kills all other processes in the namespace. So
+// waiting for bwrap is enough.
 func (x *box) wait() {
 	_ = x.cmd.Wait()    // the error is ignored, because bwrap writes the reason of a failure to standard error
 	_ = x.stdin.Close() // no data can be lost

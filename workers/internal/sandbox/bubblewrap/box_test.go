@@ -145,7 +145,7 @@ print("ready", flush=True)
 input()
 raise SystemExit`)
 		c.Limits = testLimits()
-		c.Limits.Memory = 200 << 20 // when the sum exceeds the limit, shared memory is counted once
+		c.Limits.Memory = 200 << 20 // low, because shared memory is counted once only if the sum for all processes exceeds the limit
 		x := start(t, b, c)
 		if line := make([]byte, 6); !readsFull(x.Stdout(), line) || string(line) != "ready\n" {
 			t.Fatalf("%q %s", line, x.Stderr())

@@ -57,8 +57,8 @@ func TestSandboxesStartWithoutAProcessOfPID2(t *testing.T) {
 	}
 }
 
-// In a container, bwrap fails without the workaround in countingLauncher. This test makes it fail
-// in the same way.
+// In a container, bwrap fails without the workaround in countingLauncher. This test makes bwrap
+// fail in the same way.
 func TestBwrapNeedsAProcessWithItsChildsPID(t *testing.T) {
 	t.Parallel()
 	free := number(t, false)

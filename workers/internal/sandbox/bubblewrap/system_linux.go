@@ -67,12 +67,12 @@ func countingLauncher(bwrap string, number int) []string {
 	return []string{"/bin/sh", "-c", countUp, strconv.Itoa(number - 1), bwrap}
 }
 
-// setAttributes sets process attributes of bwrap, which all its processes inherit. bwrap waits at
-// the gate until they are set.
+// setAttributes sets process attributes of bwrap. All processes of the sandbox inherit these
+// attributes. bwrap waits at the gate until they are set.
 //
 // When the host runs out of memory, the kernel kills sandboxes first. The limit on core dumps is 1
-// byte: it keeps a crashing program's memory from the host's core dump handler, while a limit of 0
-// would only prevent core files. Root without CAP_SYS_RESOURCE may not set that limit; then the
+// byte, so that a crashing program's memory does not reach the host's core dump handler. A limit of
+// 0 would only prevent core files. Root without CAP_SYS_RESOURCE may not set that limit; then the
 // command has to set it.
 func setAttributes(pid int) error {
 	err := os.WriteFile(filepath.Join("/proc", strconv.Itoa(pid), "oom_score_adj"), []byte("1000"), 0)
@@ -174,7 +174,8 @@ func isFolder(fd, owner int, size int64) bool {
 	return int(stat.Uid) == owner && fs.Type == unix.TMPFS_MAGIC && int64(fs.Blocks) == (size+page-1)/page
 }
 
-// folderUsage returns the number of bytes and of files in a folder opened by openFolders.
+// folderUsage returns the number of bytes, and of files and folders, in a folder that openFolders
+// has opened.
 func folderUsage(f *os.File) (bytes int64, count int) {
 	var fs unix.Statfs_t
 	if unix.Fstatfs(int(f.Fd()), &fs) != nil {

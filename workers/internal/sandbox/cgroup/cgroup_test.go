@@ -168,7 +168,7 @@ func TestFilesInMemoryAreLimitedAndNoMemoryOfTheProgram(t *testing.T) {
 	if said := c.says(); said != "ready" {
 		t.Fatal(said)
 	}
-	if u := usage(t, g); u.Memory > 100<<20 || u.OutOfMem { // the child's own copy and its runtime take less than this
+	if u := usage(t, g); u.Memory > 100<<20 || u.OutOfMem { // the limit leaves room for the child's copy of the data and for its Go runtime
 		t.Errorf("%+v", u)
 	}
 	hostile := begin(t, g, "file", 512)
@@ -376,8 +376,8 @@ func goneOrZombie(pid int) bool {
 	return err != nil || strings.Contains(string(stat), ") Z ")
 }
 
-// BenchmarkStartingInAGroup measures the start of a process in a group, which is a step of each
-// start of a sandbox.
+// BenchmarkStartingInAGroup measures the start of a process in a group. Each start of a sandbox
+// includes this step.
 func BenchmarkStartingInAGroup(b *testing.B) {
 	r, err := Open()
 	if err != nil {

@@ -91,7 +91,7 @@ func child(what string, n int) {
 			})
 		}
 		all.Wait()
-	case "root": // starts n+1 processes in a group, one after the other, and keeps the last process
+	case "root": // starts n+1 processes in a group, one after the other, and kills all of them except the last
 		r, err := Open()
 		if err != nil {
 			panic(err)
@@ -104,7 +104,7 @@ func child(what string, n int) {
 		var cmd *exec.Cmd
 		for range 50 {
 			cmd = exec.CommandContext(context.Background(), "/bin/sleep", "100")
-			cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM} // no effect: the starting thread does not end
+			cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM} // sent only at the end of this thread
 			if err := g.Start(cmd); err != nil {
 				panic(err)
 			}

@@ -41,7 +41,7 @@ func claim(parent string) (dir string, lock *os.File, err error) {
 var errTaken = errors.New("the folder belongs to another process")
 
 // lockFolder locks a folder. It returns errTaken if another process holds the lock or if the folder
-// is not there any more. Closing the file releases the lock. It never waits.
+// is not there any more. lockFolder never waits. Closing the file releases the lock.
 func lockFolder(dir string) (*os.File, error) {
 	f, err := os.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -13,5 +13,5 @@
 // it.
 //
 // In version 1, each controller may have a hierarchy of its own. A Root and its Groups then have a
-// folder in each of them; see part.
+// folder in each hierarchy; see part.
 package cgroup

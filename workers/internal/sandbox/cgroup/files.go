@@ -71,7 +71,7 @@ func words(dir, name string) []string {
 }
 
 // pidsIn lists the processes of a cgroup and of all cgroups below it, without zombies. The pid is 0
-// for a process in another PID namespace, which is invisible to this process.
+// for a process that is invisible to this process, because it is in another PID namespace.
 func pidsIn(dir string) (pids []int, err error) {
 	text, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 	if err != nil {

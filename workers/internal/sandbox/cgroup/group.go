@@ -17,8 +17,8 @@ type Group struct {
 }
 
 // Add moves one process into the group; processes that it has started stay outside. Add takes
-// milliseconds, because the kernel waits for a moment in which no process forks. For a process that
-// has not been started, use Start. It fails if the process has ended.
+// milliseconds, because the kernel waits for a moment in which no process forks. Add fails if the
+// process has ended. For a process that has not been started, use Start.
 func (g *Group) Add(pid int) error {
 	for _, dir := range g.dirs {
 		if err := write(dir, "cgroup.procs", strconv.Itoa(pid)); err != nil {

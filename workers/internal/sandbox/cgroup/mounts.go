@@ -42,9 +42,9 @@ func mountsIn(mountinfo string) (mounts []mount) {
 var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace
 
 // home returns the folder of this process's cgroup. controller selects the hierarchy in version 1;
-// "" selects the only hierarchy of version 2. own is the text of /proc/self/cgroup. found is false
-// if there is no such hierarchy. home fails if the hierarchy is mounted, but without this process's
-// cgroup.
+// "" selects the only hierarchy of version 2. The argument own is the text of /proc/self/cgroup.
+// found is false if there is no such hierarchy. home fails if the hierarchy exists, but no mount of
+// it contains this process's cgroup.
 func home(mounts []mount, own, controller string) (dir string, found bool, err error) {
 	// A hierarchy may be mounted several times, and a mount may show only a part of it. The mount
 	// that contains this process's cgroup is used.
@@ -69,8 +69,8 @@ func home(mounts []mount, own, controller string) (dir string, found bool, err e
 	return "", false, nil
 }
 
-// pathIn returns the path of this process's cgroup, which it finds in own, the text of
-// /proc/self/cgroup. controller has the same meaning as for the function home.
+// pathIn returns the path of this process's cgroup. It searches own, the text of /proc/self/cgroup.
+// controller has the same meaning as for the function home.
 func pathIn(own, controller string) (path string, found bool) {
 	for line := range strings.Lines(own) {
 		field := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)

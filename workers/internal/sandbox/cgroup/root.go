@@ -16,8 +16,8 @@ const (
 	// spareMemory is added to a sandbox's memory limit. It is for the processes that isolate the
 	// sandbox and start its program.
 	spareMemory = 64 << 20
-	// spareProcesses is added to a sandbox's limit on processes and threads, also for the processes
-	// that isolate the sandbox.
+	// spareProcesses is added to a sandbox's limit on processes and threads. It is for the
+	// processes that isolate the sandbox.
 	spareProcesses = 8
 )
 
@@ -33,13 +33,13 @@ type part struct {
 	controllers []string
 }
 
-// Root creates groups for this process. It is safe for concurrent use. A process has at most one,
-// which a backend closes.
+// Root creates groups for this process. It is safe for concurrent use. A process has at most one
+// Root, which a backend closes.
 type Root struct {
 	version int
 	// parts has one element for each hierarchy in use.
 	parts []part
-	// last is the number of the last group, which is also its name.
+	// last is the number of the last group, and thereby the name of that group.
 	last atomic.Int64
 
 	begin  sync.Once
@@ -94,7 +94,7 @@ func open(mountinfo, own string) (*Root, error) {
 }
 
 // try creates a group and starts a nonexistent program in it, which requires the same permissions
-// as a sandbox. If it fails, it closes the root.
+// as a sandbox. If try fails, it closes the root.
 func (r *Root) try() error {
 	g, err := r.New(sandbox.Limits{Memory: 64 << 20, Processes: 8})
 	if err == nil {

@@ -74,8 +74,8 @@ func (g *Group) startHere(cmd *exec.Cmd) error {
 	return err
 }
 
-// onThread runs f on a thread that lives until the Root is closed, and returns f's error. It is
-// needed if the caller runs on the process's first thread.
+// onThread runs f on a thread that lives until the Root is closed, and returns f's error. onThread
+// is needed if the caller runs on the process's first thread.
 func (r *Root) onThread(f func() error) error {
 	r.begin.Do(func() {
 		r.thread = make(chan func())

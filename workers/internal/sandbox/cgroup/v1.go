@@ -58,7 +58,7 @@ func limitV1(dir string, controllers []string, l sandbox.Limits) error {
 		limit := strconv.FormatInt(memory(l), 10)
 		all = append(all,
 			write(dir, "memory.limit_in_bytes", limit),
-			writeIfThere(dir, "memory.memsw.limit_in_bytes", limit), // the limit of memory plus swap is the same, so no swap is used
+			writeIfThere(dir, "memory.memsw.limit_in_bytes", limit), // memory plus swap has the same limit as memory, so no swap is used
 			writeIfThere(dir, "memory.swappiness", "0"))             // this file is missing in kernels that do not count swap
 	}
 	if slices.Contains(controllers, "pids") && l.Processes > 0 {
@@ -75,8 +75,8 @@ func limitV1(dir string, controllers []string, l sandbox.Limits) error {
 func usageV1(dir, controller string, u *sandbox.Usage) error {
 	switch controller {
 	case "memory":
-		// The kernel counts the page cache as memory. It is subtracted, because Usage.Memory does
-		// not include files.
+		// The kernel counts the page cache as memory. The page cache is subtracted, because
+		// Usage.Memory does not include files.
 		all, err := number(dir, "memory.usage_in_bytes")
 		files, err2 := keyed(dir, "memory.stat", "total_cache")
 		ended, err3 := keyed(dir, "memory.oom_control", "oom_kill")

@@ -15,8 +15,8 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// openV2 creates this process's folder below the process's cgroup own. If an earlier process of
-// Parley has already moved to parley-main, the folder is created next to parley-main. If openV2
+// openV2 creates this process's folder below own, the cgroup of this process. If an earlier process
+// of Parley has already moved to parley-main, the folder is created next to parley-main. If openV2
 // fails, it undoes its changes. The error names the missing permission or controller.
 func openV2(own string) (*Root, error) {
 	base := own

@@ -31,15 +31,16 @@ const (
 	killTime = 600 * time.Millisecond
 )
 
-// box is one sandbox. It implements sandbox.Box. start sets its fields, and the goroutine wait
-// removes everything that belongs to it when it has ended.
+// box is one sandbox. It implements sandbox.Box. The method start sets its fields. When the sandbox
+// has ended, the method wait, which has its own goroutine, removes everything that belongs to the
+// box.
 type box struct {
 	backend *Backend
 	// name is the sandbox's name for runsc. dir is the folder with the sandbox's files on the host.
 	name   string
 	dir    string
 	limits sandbox.Limits
-	// command is unshare, the first process of the drawing in the package comment.
+	// command is unshare, the first process in the diagram of the package comment.
 	command *exec.Cmd
 	group   *cgroup.Group // nil without cgroups
 	// tree contains unshare and all processes that it has started.
@@ -114,8 +115,8 @@ func (x *box) launch() (err error) {
 	return err
 }
 
-// hostLimits returns the limits of gVisor's own processes on the host, which include the program's
-// memory. gVisor enforces the program's limits inside the sandbox.
+// hostLimits returns the limits that the host sets for gVisor's own processes. The memory of these
+// processes includes the program's memory. gVisor enforces the program's limits inside the sandbox.
 func hostLimits(l sandbox.Limits) sandbox.Limits {
 	if l.Memory > 0 {
 		l.Memory += spareMemory

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	rootDir  = "root"  // folder in a bundle for the sandbox's root, without its mounts
+	rootDir  = "root"  // folder in a bundle that becomes the sandbox's root; other folders are mounted into the root
 	stateDir = "state" // folder in a bundle for runsc's state
 
 	openFiles = 1024
@@ -31,8 +31,8 @@ const (
 )
 
 // writeBundle creates the folder (an OCI bundle) from which runsc starts a sandbox: the root with
-// its mount points and files, and the file config.json. Only the worker's user has access to it. It
-// fails if the command or the path of a file is invalid.
+// its mount points and files, and the file config.json. Only the worker's user has access to the
+// folder. writeBundle fails if the command or the path of a file is invalid.
 func (b *Backend) writeBundle(dir string, c sandbox.Command) error {
 	if len(c.Args) == 0 || !path.IsAbs(c.Args[0]) {
 		return fmt.Errorf("a sandbox's command must begin with an absolute path, not %q", c.Args)
@@ -58,7 +58,8 @@ func (b *Backend) writeBundle(dir string, c sandbox.Command) error {
 		}
 	}
 
-	// Memory mounts come after the host's folders, so that they hide anything at the same path.
+	// Memory mounts come after the host's folders, so that the memory mounts hide anything at the
+	// same path.
 	mounts = append(mounts, memoryMounts(c.Limits)...)
 	for _, m := range mounts {
 		if err := makeFolder(root, m.Destination); err != nil {
@@ -196,8 +197,8 @@ func makeFolder(root, name string) error {
 }
 
 // config returns the sandbox's configuration for runsc: an unprivileged user without capabilities,
-// a read-only root, separate namespaces for processes, network, IPC, host name and mounts, and the
-// filter of system calls.
+// a read-only root, and the filter of system calls. The sandbox has separate namespaces for
+// processes, network, IPC, host name and mounts.
 func (b *Backend) config(c sandbox.Command, mounts []specs.Mount) specs.Spec {
 	worst := oomScore
 	config := specs.Spec{
@@ -229,7 +230,7 @@ func (b *Backend) config(c sandbox.Command, mounts []specs.Mount) specs.Spec {
 }
 
 // withoutHome returns the arguments that run c without the variable HOME. runsc adds HOME if c does
-// not set it; in that case the command is started through env, which removes it.
+// not set it; in that case the command is started through env, which removes HOME.
 func withoutHome(c sandbox.Command) []string {
 	if slices.ContainsFunc(c.Env, func(v string) bool { return strings.HasPrefix(v, "HOME=") }) {
 		return c.Args

@@ -47,7 +47,7 @@ func newFolder(parent string) (*folder, error) {
 }
 
 // lockFolder locks a folder. It returns an error if another process holds the lock, or if the path
-// is a link. Closing the file releases the lock. It never waits.
+// is a link. lockFolder never waits. Closing the file releases the lock.
 func lockFolder(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
 	if err != nil {

@@ -31,7 +31,7 @@ type Config struct {
 const trialTime = 30 * time.Second
 
 // Backend creates sandboxes with runsc. It implements sandbox.Backend and is safe for concurrent
-// use. A worker has at most one.
+// use. A worker has at most one Backend.
 type Backend struct {
 	tool tool
 	// python is the interpreter whose libraries sandboxes contain.
@@ -129,7 +129,8 @@ print(os.getuid(), os.uname().nodename, os.getcwd(), *sorted(os.listdir("/proc")
 	stopped := context.AfterFunc(ctx, begun.Kill)
 	defer stopped()
 
-	// The output is correct if /proc is empty, because the program also prints its entries.
+	// The program also prints the entries of /proc, so the output is correct only if /proc is
+	// empty.
 	said, err := io.ReadAll(begun.Stdout())
 	if got := strings.TrimSpace(string(said)); got == fmt.Sprint(host.User, " ", host.Hostname, " ", sandbox.WorkDir) {
 		return nil

@@ -188,8 +188,8 @@ func TestNotRoot(t *testing.T) {
 }
 
 // writeProgram writes an executable file in another process. If this process wrote the file, a
-// child that a parallel test starts could hold the file open for writing, and the kernel would
-// refuse to execute it.
+// child of a parallel test could hold the file open for writing. The kernel would then refuse to
+// execute the file.
 func writeProgram(t *testing.T, path string, content io.Reader) {
 	t.Helper()
 	write := exec.CommandContext(t.Context(), "/bin/sh", "-c", `cat > "$0" && chmod 755 "$0"`, path)

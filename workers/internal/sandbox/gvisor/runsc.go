@@ -25,8 +25,8 @@ func findRunsc(unshare int, tree proctree.Tree) *os.Process {
 	tick := time.NewTicker(findPoll)
 	defer tick.Stop()
 	for began := time.Now(); time.Since(began) < findTime; <-tick.C {
-		// Before the handle is opened, the process may end and its pid may be reused. So the child
-		// is read again afterwards.
+		// Before the handle is opened, the process may end and its pid may be reused. So the
+		// child's pid is read again afterwards.
 		child := childFor(unshare, tree)
 		if child == 0 {
 			if pids, err := tree.Pids(); err == nil && len(pids) == 0 {

@@ -41,7 +41,7 @@ const firstSealed = 3
 // output and error. Otherwise, sandboxes would inherit files that this process inherited or that a
 // library opened without close-on-exec.
 func SealDescriptors() error {
-	// Kernels before 5.11 do not support CLOSE_RANGE_CLOEXEC, and CloseRange fails.
+	// Kernels before 5.11 do not support CLOSE_RANGE_CLOEXEC, so CloseRange fails on them.
 	if unix.CloseRange(firstSealed, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) == nil {
 		return nil
 	}

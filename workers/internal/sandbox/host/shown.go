@@ -19,7 +19,7 @@ const (
 var folders = []string{
 	"/usr/bin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libx32",
 	"/usr/share/fontconfig", "/usr/share/fonts", "/usr/share/matplotlib", "/usr/share/python3", "/usr/share/zoneinfo",
-	"/usr/share/poppler", "/usr/share/tesseract-ocr", // data of programs that read documents: encodings and trained languages
+	"/usr/share/poppler", "/usr/share/tesseract-ocr", // data of programs that read documents: character encodings and language models
 	"/etc/alternatives", "/etc/fonts",
 }
 

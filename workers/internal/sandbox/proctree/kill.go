@@ -13,8 +13,8 @@ import (
 
 const (
 	killTime = 5 * time.Second // a hundred times the usual duration, because the machine may be busy
-	// stopTime limits the time in which processes are only stopped. Afterwards they are killed,
-	// even if new ones still appear.
+	// stopTime limits the time in which processes are only stopped. Afterwards the processes are
+	// killed, even if new processes still appear.
 	stopTime = 700 * time.Millisecond
 	killPoll = time.Millisecond
 )
@@ -77,7 +77,7 @@ func (k *killer) round(late bool) (living int, err error) {
 	complete := true
 
 	// First processes of namespaces are killed now. Other processes are stopped, so that they
-	// cannot start new ones.
+	// cannot start new processes.
 	found := make(map[int]process, len(members))
 	var firsts int
 	var others []process
@@ -107,7 +107,7 @@ func (k *killer) round(late bool) (living int, err error) {
 	switch {
 	case late || complete && k.complete:
 		k.signal(others, syscall.SIGKILL)
-	case firsts == 0: // first processes of namespaces have been killed, and most other processes die with them
+	case firsts == 0: // stop processes only when no first process of a namespace is alive, because most processes die with a first process
 		k.signal(slices.DeleteFunc(others, func(p process) bool { return p.state == 'T' }), syscall.SIGSTOP)
 	}
 
@@ -115,8 +115,9 @@ func (k *killer) round(late bool) (living int, err error) {
 	return living, nil
 }
 
-// hold opens a handle for a process, unless one is open. It reports whether the process was already
-// known from the last round. A process without a handle receives no signal in this round.
+// hold opens a handle for a process, unless its handle is already open. It reports whether the
+// process was already known from the last round. A process without a handle receives no signal in
+// this round.
 func (k *killer) hold(p process) (known bool) {
 	// A process with the same pid but another start time is a different process.
 	if earlier, is := k.seen[p.pid]; is && earlier.start == p.start {

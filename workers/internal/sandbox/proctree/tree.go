@@ -40,9 +40,10 @@ func (t Tree) Pids() ([]int, error) {
 	return pids, err
 }
 
-// members lists the processes of the tree, including zombies, each after its parent. others are
-// processes that were found in the tree earlier; their descendants are included. If all processes
-// have ended, the list is empty, without an error. The error means that /proc cannot be read.
+// members lists the processes of the tree, including zombies, each after its parent. The argument
+// others contains processes that were found in the tree earlier. The list includes their
+// descendants. If all processes have ended, the list is empty, without an error. The error means
+// that /proc cannot be read.
 func (t Tree) members(others map[int]process) ([]process, error) {
 	every, err := allProcesses()
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// BenchmarkRun measures a program that prints a text. It compares the time with the minimum, which
-// is the time of the interpreter alone in bubblewrap. It reports medians in milliseconds. Each
-// round includes all variants, so that they run under the same load.
+// BenchmarkRun measures a program that prints a text. It compares the time with the minimum: the
+// time that bubblewrap and the interpreter take without this package. It reports medians in
+// milliseconds. Each round includes all variants, so that they run under the same load.
 func BenchmarkRun(b *testing.B) {
 	warm, err := Open(newReal(b), Config{Limits: testLimits, Warm: 1})
 	if err != nil {

@@ -7,7 +7,7 @@
 //	Outcome ◄─ resultReader ◄─ frames: output, end, files ◄───────────────┘
 //
 // In the sandbox, the runner applies the limits, runs the program, and sends its output and files
-// as frames. The program may take over the runner, so this side trusts no frame. It measures the
+// as frames. The program may take over the runner, so this package trusts no frame. It measures the
 // usage from outside, kills the sandbox at a limit, and enforces all sizes again.
 //
 // A sandbox is never used for a second program. The files of the package are:

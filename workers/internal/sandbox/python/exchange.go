@@ -17,7 +17,7 @@ import (
 // another sandbox. If a sandbox is lost later, the program is considered the cause.
 var errNotBegun = errors.New("the sandbox was lost before the program started")
 
-// Reserves for the runner's own files, which are added to the program's limits. The kernel stops a
+// These reserves for the runner's own files are added to the program's limits. The kernel stops a
 // program exactly at the size limit of one folder; measurements detect when several folders
 // together exceed the limit.
 const (
@@ -172,8 +172,8 @@ type exchange struct {
 	reached sandbox.Limit // the limit because of which the box was killed
 }
 
-// begin is called when the runner reports that the program begins. It starts the measurement of the
-// usage in a goroutine, which the wait group parts counts.
+// begin is called when the runner reports that the program begins. It starts a goroutine that
+// measures the usage. The goroutine belongs to the wait group parts.
 func (e *exchange) begin(parts *sync.WaitGroup) {
 	// The interpreter of a sandbox that was kept ready has already used processor time. The
 	// program's usage is counted from here.
@@ -186,9 +186,9 @@ func (e *exchange) begin(parts *sync.WaitGroup) {
 	parts.Go(e.watch)
 }
 
-// watch measures the program's usage. When a limit is exceeded, it asks the runner to stop the
+// watch measures the program's usage. When a limit is exceeded, watch asks the runner to stop the
 // program, so that output and files are kept. If the runner does not respond within stopWithin,
-// watch kills the box. It returns when the program has ended.
+// watch kills the box. watch returns when the program has ended.
 func (e *exchange) watch() {
 	limits := e.limits
 	limits.Files += ownBytes
@@ -236,7 +236,7 @@ func (e *exchange) end() {
 	if e.counted {
 		e.cpu = max(e.cpu, usage.CPU-e.began.CPU)
 	}
-	e.memory.Store(max(e.memory.Load(), usage.Memory)) // include the last measurement, which the watch may have missed
+	e.memory.Store(max(e.memory.Load(), usage.Memory)) // the final measurement may show more memory than the measurements of watch
 	killed := !e.ended || e.exitCode == -9
 	if killed && e.limit == "" && usage.OutOfMem { // the kernel may have killed the program before begin was called
 		e.limit = sandbox.LimitMemory

@@ -46,7 +46,7 @@ func newFrameReader(r io.Reader) *frameReader {
 	return &frameReader{from: bufio.NewReaderSize(r, 64<<10)}
 }
 
-// next returns the next frame. The payload is valid only until the next call. It fails at the end
+// next returns the next frame. The payload is valid only until the next call. next fails at the end
 // of the stream, and for a frame that is larger than maxFrame.
 func (f *frameReader) next() (kind byte, payload []byte, err error) {
 	var head [frameHead]byte

@@ -23,7 +23,7 @@ var sources embed.FS
 const home = "/parley"
 
 const (
-	// openWithin is the time limit of Open, which includes the first program.
+	// openWithin is the time limit of Open, including the run of the first program.
 	openWithin    = time.Minute
 	readyWithin   = 10 * time.Second // time limit for the start of the interpreter
 	beginWithin   = 20 * time.Second // time limit from sending a program until the program begins, including the start of a sandbox
@@ -49,7 +49,7 @@ type Package struct {
 }
 
 // Interpreter runs programs, each in its own sandbox. It is safe for concurrent use. A worker has
-// at most one; Close must be called at the end.
+// at most one Interpreter; Close must be called at the end.
 type Interpreter struct {
 	// backend creates the sandboxes, and command starts the runner in each of them.
 	backend  sandbox.Backend

@@ -31,7 +31,7 @@ type pool struct {
 	// mu protects the fields below.
 	mu       sync.Mutex
 	idle     []*box
-	failures int // number of consecutive sandboxes that could not be created or ended unused
+	failures int // number of consecutive sandboxes that ended unused or could not be created
 	closed   bool
 }
 
@@ -78,7 +78,7 @@ func (p *pool) refill(ctx context.Context) {
 }
 
 // want reports whether a sandbox is missing, and the delay before it is created. The delay is 0
-// unless the last sandbox could not be created or ended unused.
+// unless the last sandbox ended unused or could not be created.
 func (p *pool) want() (missing bool, wait time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -24,8 +24,8 @@ var knownPackages = []string{
 }
 
 // probe runs the first program, which includes the runner's source code. The program compiles the
-// runner, so that later starts take a third less time. It also creates matplotlib's list of fonts,
-// so that the first plot in a sandbox takes one second less.
+// runner, so that later starts take a third less time. The program also creates matplotlib's list
+// of fonts, so that the first plot in a sandbox takes one second less.
 //
 // probe sets i.command and i.packages. It must be called before the interpreter is used by several
 // goroutines.

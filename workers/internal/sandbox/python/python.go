@@ -29,8 +29,8 @@ type Outcome struct {
 	Value          string // repr of the last expression's value; "" if there is none or the value is None
 	Traceback      string // traceback of the exception that ended the program, reduced to the program's own lines; "" if there is none
 	ExitCode       int    // exit code of the interpreter, or -9 if it was killed
-	// Limit is the limit that was exceeded, or "". The program was stopped, unless it is the limit
-	// on output.
+	// Limit is the limit that was exceeded, or "". The program was stopped, unless Limit is the
+	// limit on output.
 	Limit sandbox.Limit
 	// Files are the new or changed files, ordered by name. They include plots that the program left
 	// open, as figure-1.png and so on.

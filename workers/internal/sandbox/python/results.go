@@ -231,7 +231,8 @@ func (r *resultReader) outcome() Outcome {
 }
 
 // texts converts the output to text. It truncates the text again, because each invalid byte becomes
-// three bytes. If both do not fit, standard error takes precedence.
+// three bytes. If standard output and standard error do not fit together, standard error takes
+// precedence.
 func (r *resultReader) texts() (stdout, stderr string) {
 	whole := max(r.written, r.seen) <= r.limits.Output
 	stderr = truncate.Bytes(text(trimTail(r.stderr, whole)), int(r.limits.Output))

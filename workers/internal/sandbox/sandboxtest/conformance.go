@@ -24,8 +24,8 @@ type suite struct {
 	host    *host
 	// brief reduces the tests. It is set for backends whose sandboxes start slowly.
 	brief bool
-	// watched means that no cgroup limits memory, that the memory of each process is measured
-	// instead, and that sandboxes share the kernel with the host.
+	// watched means that no cgroup limits memory, so the memory of each process is measured, and
+	// that sandboxes share the kernel with the host.
 	watched bool
 
 	mu sync.Mutex

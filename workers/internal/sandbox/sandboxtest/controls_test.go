@@ -45,8 +45,8 @@ func TestControls(t *testing.T) {
 	}
 }
 
-// TestControlNeighbours lets two programs search for each other without isolation. Each must find
-// all traces of the other.
+// TestControlNeighbours lets two programs search for each other without isolation. Each program
+// must find all traces of the other program.
 func TestControlNeighbours(t *testing.T) {
 	t.Parallel()
 	mine, others, folder := newMark(), newMark(), t.TempDir()
@@ -140,7 +140,7 @@ func startProgram(t *testing.T, code string, args ...string) program {
 	return program{stdin: stdin, stdout: stdout}
 }
 
-// unisolated makes attempts in a Python process on this host.
+// unisolated makes the attempts in a Python process on this host, without a sandbox.
 func unisolated(t *testing.T, attempts []attempt) map[string]result {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), interpreter, "-I", "-S", "-")

@@ -20,7 +20,8 @@ const (
 	ownInodes  = "locks and syncs belong to the sandbox's own kernel, whose inodes are private"
 )
 
-// deniedOnHost returns attempts to reach the host that the filter of system calls cannot prevent.
+// deniedOnHost returns attempts to reach the host. The filter of system calls cannot prevent these
+// attempts.
 func deniedOnHost(t *testing.T, h *host) []attempt {
 	t.Helper()
 	return slices.Concat(h.deniedFiles(t), deniedWrites(h), h.deniedProcesses(), deniedPrivileges(t), h.deniedNetwork())

@@ -3,7 +3,7 @@
 // these simultaneously. Hostile programs are Python programs that python.Interpreter runs, like the
 // programs of agents.
 //
-// A check that cannot fail proves nothing. So the tests of this package make the attempts without a
-// sandbox, where each must succeed (see controls_test.go), and search for processes that are known
-// to be alive.
+// A check that cannot fail proves nothing. So the tests of this package also make the attempts
+// without a sandbox, where each attempt must succeed; see controls_test.go. They also search for
+// processes that are known to be alive.
 package sandboxtest

@@ -17,10 +17,10 @@ type honestProgram struct {
 	code string
 	// module is a Python module that the program needs and that may be missing on the machine.
 	module string
-	// A program with slow set is omitted for backends whose sandboxes start slowly.
+	// If slow is true, the program is omitted for backends whose sandboxes start slowly.
 	slow bool
-	// A program with counted set is omitted if memory is measured per process and not counted by a
-	// cgroup.
+	// If counted is true, the program is omitted where memory is measured per process and not
+	// counted by a cgroup.
 	counted bool
 }
 

@@ -87,8 +87,8 @@ func (h *host) keep(t *testing.T, parent string) {
 	if err := os.WriteFile(file, []byte("the secret is "+h.canary), 0o644); err != nil { //nolint:gosec // intended
 		t.Fatalf("writing a canary: %v", err)
 	}
-	// Folder and file are accessible to everyone, independent of the umask. So only a sandbox
-	// prevents access to them.
+	// The folder and the file are made accessible to everyone, independently of the umask. So only
+	// a sandbox prevents access to them.
 	if err := errors.Join(os.Chmod(folder, 0o777), os.Chmod(file, 0o666)); err != nil { //nolint:gosec // intended
 		t.Fatalf("making a canary accessible to everyone: %v", err)
 	}

@@ -23,8 +23,8 @@ func tightLimits() sandbox.Limits {
 	}
 }
 
-// limitsFor returns the limits of a program. The limit on wall time is high, because the machine
-// may be busy, unless the program must reach this limit.
+// limitsFor returns the limits of a program. Unless the program must reach the limit on wall time,
+// this limit is high, because the machine may be busy.
 func limitsFor(e excess) sandbox.Limits {
 	l := tightLimits()
 	if !slices.Contains(e.limit, wall) {
@@ -53,7 +53,7 @@ type excess struct {
 	// watched contains limits that are also accepted if memory is watched, because not all kinds of
 	// memory can be watched.
 	watched []sandbox.Limit
-	// A program with brief set is also run with backends whose sandboxes start slowly.
+	// If brief is true, the program is also run with backends whose sandboxes start slowly.
 	brief bool
 }
 

@@ -147,7 +147,7 @@ func measureLoad(ctx context.Context) load {
 	return load{late: maximum(late), work: maximum(work)}
 }
 
-// maximum returns the 90th percentile of the durations, which ignores rare delays.
+// maximum returns the 90th percentile of the durations, so that rare delays have no effect.
 func maximum(all []time.Duration) time.Duration {
 	if len(all) == 0 {
 		return 0

@@ -1,7 +1,7 @@
 package seccomp
 
 // argRule allows a system call if an argument, after masking, equals one of the values and all
-// further conditions are true. Rules expands it to one Rule for each value.
+// further conditions are true. The function Rules expands an argRule to one Rule for each value.
 type argRule struct {
 	name   string
 	arg    uint32

@@ -23,8 +23,8 @@ const (
 )
 
 // Filter compiles Rules for this machine's kernel. The result is an array of struct sock_filter in
-// the machine's byte order. It fails on an architecture without rules. watched has the same meaning
-// as for Rules.
+// the machine's byte order. Filter fails on an architecture without rules. watched has the same
+// meaning as for Rules.
 func Filter(watched bool) ([]byte, error) {
 	if len(numbers) == 0 {
 		return nil, fmt.Errorf("no seccomp filter for %s on %s", runtime.GOOS, runtime.GOARCH)
@@ -88,8 +88,8 @@ func ruleProgram(r Rule) []bpf.Instruction {
 }
 
 // conditionProgram returns the instructions for one condition. If the condition is true, execution
-// continues after them. Otherwise, execution also skips the next n instructions after them, where n
-// is tail.
+// continues with the instruction that follows. Otherwise, execution skips as many of the following
+// instructions as the argument tail states.
 func conditionProgram(c Condition, tail int) []bpf.Instruction {
 	var p []bpf.Instruction
 	for _, half := range []struct{ off, mask, value uint32 }{ // the low half comes first, because both architectures are little-endian

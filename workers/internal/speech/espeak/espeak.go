@@ -45,8 +45,8 @@ type Config struct {
 	Voice     string // the voice of lines that name no voice; "" means alloy, in the line's language
 }
 
-// Synthesizer speaks lines. It is safe for concurrent use. A worker has at most one, for the life
-// of its process.
+// Synthesizer speaks lines. It is safe for concurrent use. A worker has at most one Synthesizer,
+// for the life of its process.
 type Synthesizer struct {
 	// path is the absolute path of espeak-ng, and voice is Config.Voice.
 	path  string
@@ -58,8 +58,8 @@ type Synthesizer struct {
 	voices *voices // nil until they have been read
 }
 
-// New returns a Synthesizer. It fails if espeak-ng is not installed. It starts no process: the
-// voices are read with the first line.
+// New returns a Synthesizer. It fails if espeak-ng is not installed. It starts no process: the list
+// of voices is read when the first line is spoken.
 func New(cfg Config) (*Synthesizer, error) {
 	path, err := exec.LookPath(Program)
 	if err != nil {
@@ -125,7 +125,8 @@ func (s *Synthesizer) Synthesize(ctx context.Context, line speech.Line, out func
 }
 
 // start starts a process that speaks a line. It returns nil if the line contains nothing to speak.
-// It fails with the code of an unknown voice or language before a process is started.
+// If the voice or the language is unknown, start fails with the code for that and starts no
+// process.
 func (s *Synthesizer) start(ctx context.Context, line speech.Line) (*process.Process, error) {
 	voices, err := s.installedVoices(ctx)
 	if err != nil {
@@ -193,7 +194,8 @@ func relay(r io.Reader, out func([]byte) error) error {
 	}
 }
 
-// failed returns the retryable error for a failure of espeak-ng. why appears only in logs.
+// failed returns the retryable error for a failure of espeak-ng. The argument why appears only in
+// logs.
 func failed(why error) error {
 	return &speech.Error{
 		Code: speech.CodeSpeech, Message: "Speech synthesis of the answer failed.", Retryable: true,

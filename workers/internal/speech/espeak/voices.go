@@ -29,7 +29,7 @@ var variants = map[string]string{
 var ownName = regexp.MustCompile(`^([A-Za-z]{2,4}(?:-[A-Za-z0-9]{1,12}){0,4})(?:\+([A-Za-z0-9][A-Za-z0-9_-]{0,30}))?$`)
 
 // voices contains the voices that the installed espeak-ng supports. The names of languages are in
-// lower case. It does not change after it was read.
+// lower case. A value does not change after it has been read.
 type voices struct {
 	languages []string
 	variants  []string
@@ -95,7 +95,7 @@ func (v voices) choose(line speech.Line) (string, error) {
 }
 
 // language returns espeak-ng's name for a language tag. For the tags "" and "en", the name is
-// "en-us". It fails if the language is not installed.
+// "en-us". language fails if the language is not installed.
 func (v voices) language(named string) (string, error) {
 	named = strings.ToLower(named)
 	switch {

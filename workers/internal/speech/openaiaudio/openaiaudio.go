@@ -45,8 +45,8 @@ type Config struct {
 }
 
 // service contains the parts that Transcriber and Synthesizer have in common. Transcriber and
-// Synthesizer have separate values, so failures of one do not affect the other. It is safe for
-// concurrent use.
+// Synthesizer have separate values, so failures of one do not affect the other. A service is safe
+// for concurrent use.
 type service struct {
 	model   string
 	code    string // code of the errors that are returned
@@ -57,7 +57,7 @@ type service struct {
 }
 
 // newService creates the client of the service and the circuit breaker. Errors have the given code.
-// It fails for an invalid model name or URL, and makes no request.
+// newService makes no request. It fails for an invalid model name or URL.
 func newService(cfg Config, code string) (*service, error) {
 	if !remote.ModelName(cfg.Model) {
 		return nil, fmt.Errorf("setting up speech: invalid model name %q", cfg.Model)
@@ -85,9 +85,9 @@ func newService(cfg Config, code string) (*service, error) {
 	return s, nil
 }
 
-// isFault reports whether err is a temporary failure of the service, which counts for the circuit
-// breaker. If the caller has cancelled a call, the call does not count as a failure. Rejected
-// requests do not count either, because the service has answered.
+// isFault reports whether err is a temporary failure of the service. Only such failures count for
+// the circuit breaker. If the caller has cancelled a call, the call does not count as a failure.
+// Rejected requests do not count either, because the service has answered.
 func isFault(err error) bool {
 	e, is := errors.AsType[*llm.Error](err)
 	if !is || !e.Retryable || e.MidAnswer {
@@ -113,8 +113,8 @@ func (s *service) guarded(ctx context.Context, call func() error) error {
 		return s.failed(llm.NewError(llm.KindUnavailable, err))
 	}
 
-	// This outcome remains only if call panics. The breaker must learn of each call that it has
-	// allowed.
+	// This outcome remains only if call panics. The outcome of every call that the circuit breaker
+	// has allowed must be reported.
 	outcome := error(llm.NewError(llm.KindUnavailable, errors.New("the call panicked")))
 	defer func() { report(outcome) }()
 	outcome = call()

@@ -95,7 +95,7 @@ func (s *Synthesizer) ask(ctx context.Context, line speech.Line, out func([]byte
 	}
 
 	// The body is read before the error is classified, because some services name the unknown voice
-	// only there.
+	// only in the body.
 	refusal := readRefusal(res)
 	if isUnknownVoice(res, refusal) {
 		return unknownVoice(openai.StatusError(res.StatusCode, refusal))
@@ -171,7 +171,7 @@ func checkSound(res *http.Response) error {
 type outError struct{ error }
 
 // relay passes whole samples, of two bytes each, to the function out as they arrive. An odd byte
-// waits for the next byte. It fails if the response contains no audio.
+// waits for the next byte. relay fails if the response contains no audio.
 func relay(ctx context.Context, body io.Reader, watch *remote.Watch, out func([]byte) error) error {
 	buffer, kept, sounded := make([]byte, pieceLen), 0, false
 	for {

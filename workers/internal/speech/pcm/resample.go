@@ -178,8 +178,8 @@ func (r *Resampler) make(b []byte, limit int64) []byte {
 	return b
 }
 
-// Resample changes the sample rate of complete audio. If the rates are equal, it returns sound
-// itself. It fails if a rate is not supported.
+// Resample changes the sample rate of complete audio. If the rates are equal, Resample returns the
+// argument sound itself. Resample fails if a rate is not supported.
 func Resample(sound []byte, from, to int) ([]byte, error) {
 	if from == to {
 		return sound, nil

@@ -29,7 +29,7 @@ const (
 	rate    = 16_000
 	padding = 2 * rate / 4 // bytes of silence added before and after an utterance, because otherwise the first and last words are lost
 
-	wall     = 45 * time.Second // minimum time limit; twice the duration of the utterance is added; an idle machine needs a tenth of it
+	wall     = 45 * time.Second // minimum time limit; twice the utterance's duration is added; an idle machine needs a tenth of both
 	cpu      = 120 * time.Second
 	memory   = 1 << 30
 	maximum  = 64 << 10 // bytes of a transcript
@@ -40,8 +40,8 @@ const (
 	ready    = 4                          // maximum number of spare processes; each uses 95 MB
 )
 
-// Transcriber transcribes utterances. It is safe for concurrent use. A worker has at most one.
-// Close must be called at the end.
+// Transcriber transcribes utterances. It is safe for concurrent use. A worker has at most one
+// Transcriber. Close must be called at the end.
 type Transcriber struct {
 	// path and model are the paths of the program and of the folder with the acoustic model.
 	path  string
@@ -98,7 +98,7 @@ func (t *Transcriber) Transcribe(ctx context.Context, u speech.Utterance) (strin
 	}
 	defer release()
 	speech.Begin(u.Begun)
-	// Replace the process that this call uses, so that the next call finds one ready.
+	// Replace the process that this call uses, so that the next call finds a process that is ready.
 	defer t.spare(min(t.processes, ready))
 
 	l, err := t.take()
@@ -167,7 +167,8 @@ func words(said string) (string, error) {
 	return strings.Join(strings.Fields(line[:end]), " "), nil
 }
 
-// failed returns the retryable error for a failure of pocketsphinx. why appears only in logs.
+// failed returns the retryable error for a failure of pocketsphinx. The argument why appears only
+// in logs.
 func failed(why error) error {
 	return &speech.Error{
 		Code: speech.CodeTranscription, Message: "The speech could not be recognized.", Retryable: true,

@@ -35,7 +35,7 @@ func (t *Transcriber) start() (*listener, error) {
 		Args: []string{
 			"-hmm", filepath.Join(t.model, "en-us"), "-lm", filepath.Join(t.model, "en-us.lm.bin"),
 			"-dict", filepath.Join(t.model, "cmudict-en-us.dict"),
-			"-adcin", "yes", "-samprate", "16000", "-cmn", "batch", // batch: computes the level from this utterance alone
+			"-adcin", "yes", "-samprate", "16000", "-cmn", "batch", // -cmn batch: normalize with the mean of the whole utterance
 			"-cepdir", "/dev/fd", "-cepext", "", "-ctl", "/dev/stdin", "-hyp", "/dev/stdout", "-logfn", "/dev/null",
 		},
 	})
@@ -111,8 +111,8 @@ func (t *Transcriber) dismiss(l *listener) {
 	}
 }
 
-// take returns a listener for exclusive use. It starts one if none is waiting. The caller must call
-// the listener's method end.
+// take returns a listener for exclusive use. If no listener is waiting, take starts a listener. The
+// caller must call the listener's method end.
 func (t *Transcriber) take() (*listener, error) {
 	t.spares.mu.Lock()
 	for len(t.spares.ready) > 0 {
@@ -138,8 +138,8 @@ func ended(l *listener) bool {
 	}
 }
 
-// Close ends the waiting processes. No call of Transcribe may be in progress. It waits until
-// processes that are just starting have ended, too.
+// Close ends the waiting processes. No call of Transcribe may be in progress. Close also ends
+// processes that are just starting, and waits for their end.
 func (t *Transcriber) Close() {
 	s := &t.spares
 	s.mu.Lock()

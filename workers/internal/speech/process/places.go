@@ -15,7 +15,7 @@ import (
 // waiting. If there are several slots, long calls leave one of them free, so that short calls need
 // not wait for long ones.
 //
-// Slots is safe for concurrent use. Each backend has its own.
+// Slots is safe for concurrent use. Each backend has its own Slots.
 type Slots struct {
 	// share and queue are limits on waiting calls; see NewSlots. maxLong is the maximum number of
 	// long calls that run simultaneously.
@@ -76,9 +76,9 @@ func (p *Slots) Take(ctx context.Context, turn Turn) (release func(), err error)
 	return nil, fmt.Errorf("waiting for a slot: %w", ctx.Err())
 }
 
-// enter adds w to a queue. If a slot is free that w may use, w receives it immediately. It returns
-// a speech.Error if too many calls of w's organization, or of all organizations, are waiting. A
-// call that can start at once is never rejected.
+// enter adds w to a queue. If a slot is free that w may use, w receives it immediately. enter
+// returns a speech.Error if too many calls of w's organization, or of all organizations, are
+// waiting. A call that can start at once is never rejected.
 func (p *Slots) enter(w *waiter) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,8 +122,8 @@ func (p *Slots) queueFor(organization string) int {
 // fits reports whether there is a free slot that t may use. The caller must hold the lock.
 func (p *Slots) fits(t Turn) bool { return p.free > 0 && (!t.Long || p.long < p.maxLong) }
 
-// give assigns free slots to waiting calls. The caller must hold the lock. It is called whenever a
-// slot becomes free or a call arrives.
+// give assigns free slots to waiting calls. give is called whenever a slot becomes free or a call
+// arrives. The caller must hold the lock.
 func (p *Slots) give() {
 	for p.free > 0 {
 		at, n := p.next()

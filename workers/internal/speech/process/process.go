@@ -129,9 +129,9 @@ func (p *Process) Fault() error {
 	return nil
 }
 
-// Reader returns a reader of the program's output. Its Read method fails when ctx ends. Read
-// returns the output that has arrived even if the program has failed; see Fault. Only one reader
-// may be used.
+// Reader returns a reader of the program's output. Its Read method fails when ctx ends. Even if the
+// program has failed, Read returns the output that has arrived; see Fault. Only one reader may be
+// used.
 func (p *Process) Reader(ctx context.Context) io.Reader { return &reader{ctx: ctx, process: p} }
 
 // reader reads the output of a process. rest is output that has been taken and not returned.

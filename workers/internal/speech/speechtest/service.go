@@ -33,8 +33,8 @@ type Request struct {
 // transcribes a hum back to the text.
 type Service struct {
 	URL string // including /v1
-	// Answer, if not nil, is called for each request. If it returns false, the stub responds
-	// itself. It must be set before the first request.
+	// Answer, if not nil, is called for each request. If Answer returns false, the stub responds
+	// itself. Answer must be set before the first request.
 	Answer func(w http.ResponseWriter, r *http.Request) bool
 
 	mu       sync.Mutex

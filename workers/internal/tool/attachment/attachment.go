@@ -140,7 +140,7 @@ func unavailable(err error) error {
 }
 
 // failed returns the error for an attachment that could not be prepared. name is the file's name.
-// It returns the cause of ctx if ctx has ended, and tool.ErrStale unchanged.
+// If ctx has ended, failed returns the cause of ctx. It returns tool.ErrStale unchanged.
 func failed(ctx context.Context, name string, err error) error {
 	failure, is := errors.AsType[*document.Failure](err)
 	switch {

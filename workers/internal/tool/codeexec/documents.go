@@ -45,8 +45,8 @@ func noDocument(id string) error {
 
 // placeDocuments returns the files from which a program reads the documents, in the same order. A
 // file has the document's name if possible. If the name is already used or is not a valid file
-// name, the file is in a folder that is named after the document's id. beside contains the other
-// files of the working folder.
+// name, the file is in a folder that is named after the document's id. The argument beside contains
+// the other files of the working folder.
 func placeDocuments(originals []domain.Document, beside []domain.File) []domain.File {
 	taken := map[string]bool{}
 	for _, f := range beside {
@@ -75,9 +75,10 @@ func placeDocuments(originals []domain.Document, beside []domain.File) []domain.
 	return placed
 }
 
-// addDocuments adds documents to the working folder. placed contains the files of originals. A note
-// for the model lists the files whose names differ from the documents' names. It fails with a
-// mistake if a document was deleted in the meantime.
+// addDocuments adds documents to the working folder. placed[i] is the file that contains the
+// document originals[i]. A note for the model lists the files whose names differ from the
+// documents' names. If a document was deleted in the meantime, addDocuments fails with an error for
+// the model.
 func (f *folder) addDocuments(ctx context.Context, documents tool.Documents, originals []domain.Document, placed []domain.File) error {
 	if len(originals) == 0 {
 		return nil

@@ -102,7 +102,7 @@ func attachedTo(runID string, all []domain.File) []domain.File {
 }
 
 // withAttached adds the run's attachments to the chosen files, as far as they fit into a working
-// folder. beside contains the documents in the folder.
+// folder. The argument beside contains the documents in the folder.
 func (b *Backend) withAttached(chosen, attached, beside []domain.File) []domain.File {
 	r := b.empty()
 	for _, f := range slices.Concat(beside, chosen) {
@@ -192,7 +192,8 @@ func (b *Backend) fits(files []domain.File) error {
 }
 
 // newest returns the newest session files, sorted by name, that fit into a working folder together
-// with the files in the list beside. out contains the names of the session files that do not fit.
+// with the files in the list beside. The result out contains the names of the session files that do
+// not fit.
 func (b *Backend) newest(all, beside []domain.File) (files []domain.File, out []string) {
 	byAge := slices.Clone(all)
 	// The newest files come first, because a follow-up question most likely refers to them.
@@ -216,7 +217,7 @@ func (b *Backend) newest(all, beside []domain.File) (files []domain.File, out []
 	return files, out
 }
 
-// room is the free space of a working folder. A limit of 0 means no limit. It counts bytes and
+// room is the free space of a working folder. A limit of 0 means no limit. room counts bytes and
 // files like the interpreter, so the interpreter accepts all files that fit into the room.
 type room struct {
 	// Total bytes of the added files, and the limit on this total.

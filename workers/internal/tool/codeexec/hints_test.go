@@ -56,8 +56,8 @@ func TestHints(t *testing.T) {
 	}
 }
 
-// TestStoredFilesAreListed: every stored file is listed in the output. If its id were not listed, a
-// file would be inaccessible.
+// TestStoredFilesAreListed: every stored file is listed in the output. The model could not refer to
+// a file whose id is not listed.
 func TestStoredFilesAreListed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

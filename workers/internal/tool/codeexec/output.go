@@ -58,8 +58,8 @@ type file struct {
 	Bytes    int64  `json:"bytes"`
 }
 
-// outputBuilder builds the reply to a call. keep stores the files, and then result returns the
-// reply. It is used for one call.
+// outputBuilder builds the reply to one call. The method keep stores the files, and then the method
+// result returns the reply.
 type outputBuilder struct {
 	limits        sandbox.Limits
 	code          string
@@ -198,8 +198,8 @@ func (s *outputBuilder) keepComplete(printed, own []tool.NewFile, name, text str
 	return append(printed, tool.NewFile{Name: free, MIMEType: "text/plain", Content: []byte(text)})
 }
 
-// result returns the call's result. If the program failed, it returns an error that contains the
-// output. The output has at most maxOutput bytes.
+// result returns the call's result. If the program failed, result returns an error that contains
+// the output. The output has at most maxOutput bytes.
 func (s *outputBuilder) result() (tool.Result, error) {
 	o := s.outcome
 	out := output{Limit: string(o.Limit)}
@@ -227,7 +227,7 @@ func (s *outputBuilder) result() (tool.Result, error) {
 		s.notes = append(s.hints(), s.notes...)
 	}
 
-	// list may add notes, so the notes are joined afterwards.
+	// The method list may add notes, so the notes are joined after it.
 	s.list(&out)
 	out.Note, _ = truncateMiddle(strings.Join(s.notes, " "), maxNote)
 	raw, err := encode(out)
@@ -265,7 +265,8 @@ func (s *outputBuilder) failure() (full, line string) {
 	}
 }
 
-// list adds the stored files to the output, and as many names of files that were not stored as fit.
+// list adds the stored files to the output. It also adds the names of files that were not stored,
+// as far as there is space for them.
 func (s *outputBuilder) list(out *output) {
 	out.Files = []file{}
 	for _, f := range s.kept {

@@ -59,8 +59,8 @@ func Spec(options domain.CodeTool, limits sandbox.Limits, documents bool) tool.S
 // limitsText lists the limits of a program for the tool's description.
 func limitsText(l sandbox.Limits) string {
 	var parts []string
-	// add appends the description of a limit. some is false if there is no such limit; add then
-	// does nothing.
+	// add appends the description of a limit. The argument some is false if there is no such limit;
+	// add then does nothing.
 	add := func(some bool, format string, args ...any) {
 		if some {
 			parts = append(parts, fmt.Sprintf(format, args...))

@@ -34,8 +34,8 @@ type result struct {
 	Text       string   `json:"text"`
 }
 
-// answer returns the call's result for the given passages. without lists the parts of the search
-// that failed.
+// answer returns the call's result for the given passages. The argument without lists the parts of
+// the search that failed.
 func answer(found []domain.Found, without []string) (tool.Result, error) {
 	out := output{Results: make([]result, 0, len(found))}
 	var notes []string

@@ -53,8 +53,8 @@ func (l *listing) expired(now time.Time) bool {
 }
 
 // cache caches listings. Callers that need the same listing at the same time share one request.
-// Failures are cached, too, but only briefly. A cache is safe for concurrent use. It belongs to one
-// process, so two tool workers may have different lists for up to keepList.
+// Failures are cached, too, but only briefly. A cache is safe for concurrent use. A cache belongs
+// to one process, so two tool workers may have different lists for up to keepList.
 type cache struct {
 	now func() time.Time
 
@@ -65,9 +65,9 @@ type cache struct {
 // newCache returns an empty cache that uses the real clock.
 func newCache() *cache { return &cache{now: time.Now, lists: map[key]*listing{}} }
 
-// get returns a listing from the cache. If there is none, or if it has expired, get calls the
-// function ask to request a new one. It returns the error of the request, or an error if ctx ends
-// first. The listing must not be changed.
+// get returns a listing from the cache. If the listing is missing or has expired, get calls the
+// function ask to request a new listing. get returns the error of the request, or an error if ctx
+// ends first. The listing must not be changed.
 func (c *cache) get(ctx context.Context, org string, k key, ask func(context.Context, *listing) error) (*listing, error) {
 	l := c.start(ctx, org, k, ask)
 	select {
@@ -137,7 +137,8 @@ type share struct{ lists, size int }
 
 // shrink removes expired lists, and then the oldest lists of each organization that exceeds its
 // limit. If the total is still too large, it repeatedly removes the oldest list of the largest
-// organization. So an organization with few lists does not lose them because another has many.
+// organization. So an organization with few lists does not lose lists because another organization
+// has many.
 func (c *cache) shrink(now time.Time) {
 	var all share
 	shares := map[string]share{}

@@ -139,7 +139,7 @@ func TestCallsWithoutAnAnswer(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		intercept func(http.ResponseWriter) bool
-		want      string // expected result, or that the outcome is unknown
+		want      string // expected result, or "unknown: " and a message
 	}{
 		"broken off":             {breakOff, "unknown: The connection was lost."},
 		"broken off, in events":  {unfinished(": hello\n\n"), "unknown: The connection was lost."},

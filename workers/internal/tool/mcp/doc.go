@@ -9,8 +9,8 @@
 // it, and a broken response is not resumed.
 //
 // Servers are untrusted. Their statements about side effects and their instructions are ignored.
-// They get no access to models (sampling), people (elicitation) or files (roots). Requests go only
-// to the address that the organization configured, and redirects are not followed.
+// Servers get no access to models (sampling), people (elicitation) or files (roots). Requests go
+// only to the address that the organization configured, and redirects are not followed.
 //
 // The files are:
 //

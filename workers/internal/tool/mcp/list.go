@@ -55,7 +55,7 @@ func (b *Backend) List(ctx context.Context, req tool.Request) (tool.Listing, err
 	for i, server := range servers {
 		wait.Go(func() {
 			// Each server has its own goroutine, so a slow server does not delay the requests to
-			// the others.
+			// the other servers.
 			errs[i] = guard(ctx, func() (err error) {
 				lists[i], err = b.tools(ctx, req, server)
 				return err
@@ -156,7 +156,8 @@ func (b *Backend) tools(ctx context.Context, req tool.Request, server domain.MCP
 }
 
 // keyFor returns the cache key for a server's list. The key contains encrypted header values and no
-// secrets. The encrypted values differ between agents, and after a value is set again.
+// secrets. The encrypted form of a value differs between agents, and changes when the value is set
+// again.
 func keyFor(req tool.Request, server domain.MCPServer) key {
 	parts := []string{req.OrganizationID, req.TargetID, server.Name, server.URL}
 	for _, name := range slices.Sorted(maps.Keys(server.Headers)) {

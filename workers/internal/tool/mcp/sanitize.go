@@ -17,8 +17,8 @@ func visible(text string) string {
 		// Remove characters that can hide instructions from a person who reviews the tool.
 		case r == unicode.ReplacementChar, unicode.Is(unicode.Cf, r), unicode.Is(unicode.Co, r):
 			return -1
-		// Replace control characters and line separators by spaces, because they separate words in
-		// some texts.
+		// Replace each control character and line separator by a space, because such characters
+		// separate words in some texts.
 		case unicode.IsControl(r), r == '\u2028', r == '\u2029':
 			return ' '
 		default:

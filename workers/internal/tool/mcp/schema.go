@@ -78,7 +78,8 @@ func (c *cleaner) schema(value any) any {
 	return out
 }
 
-// named sanitizes an object whose values are schemas. name sanitizes the keys of the object.
+// named sanitizes an object whose values are schemas. The function name sanitizes the keys of the
+// object.
 func (c *cleaner) named(schemas map[string]any, name func(string) string) any {
 	out := make(map[string]any, len(schemas))
 	for key, inner := range schemas {

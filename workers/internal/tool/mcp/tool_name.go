@@ -26,10 +26,10 @@ var (
 )
 
 // Name returns the name under which models see a server's tool: "<server>_<tool>". The name ends in
-// a hash if it would otherwise be invalid or ambiguous: too long, with invalid characters,
-// reserved, similar to a name that ends in a hash, or possible for another server's tool. The name
-// depends only on the agent's list of servers, so it does not change while other servers are
-// unreachable.
+// a hash if the name without the hash would be too long, contain invalid characters, or be
+// reserved. It also ends in a hash if the name without the hash could be mistaken for a name with a
+// hash, or for the name of another server's tool. The name depends only on the agent's list of
+// servers, so it does not change while other servers are unreachable.
 func Name(servers []domain.MCPServer, server, tool string) string {
 	whole := server + "_" + tool
 	usable := validName.MatchString(whole) && !hashSuffix.MatchString(whole) && whole != domain.AnswerTool

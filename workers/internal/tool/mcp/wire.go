@@ -91,9 +91,9 @@ func (w *wire) send(req *http.Request, method string) (*http.Response, error) {
 	return resp, err
 }
 
-// bound returns a context for a request that also ends with the session. release must be called
-// when the response has been read. A request that closes the session may outlive the session; the
-// library limits its time.
+// bound returns the context for sending a request. This context also ends when the session ends.
+// release must be called when the response has been read. A request that closes the session may
+// outlive the session; the library limits its time.
 func (w *wire) bound(req *http.Request, method string) (ctx context.Context, release func()) {
 	// A request that ends the session or cancels a call must not be cancelled together with the
 	// session.

@@ -39,8 +39,8 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// A server may send a secret back in encoded form, alone or within a longer text, in upper or lower
-// case.
+// A server may send a secret back in encoded form, as the whole text or within a longer text, in
+// upper or lower case.
 func TestEncodedSecrets(t *testing.T) {
 	t.Parallel()
 	for _, secret := range []string{"s3cret", "sk-Live_4711>>??abc", "pässwörd/+=x"} {

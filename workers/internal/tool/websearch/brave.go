@@ -11,7 +11,8 @@ import (
 // braveWords is the maximum number of words in a query to Brave.
 const braveWords = 50
 
-// brave is the client of Brave's web search. at is the base address. key is the subscription token.
+// brave is the client of Brave's web search. The field at is the base address. key is the
+// subscription token.
 type brave struct {
 	api
 	at  *url.URL

@@ -79,8 +79,8 @@ func mainText(ctx context.Context, source, contentLanguage string) (p *page, err
 }
 
 // finish converts the text of a page to the form in which it is stored. If the page declares no
-// language, finish determines it. It truncates the text to maxText characters. It must be called
-// once for each page.
+// language, finish determines it. finish truncates the text to maxText characters. It must be
+// called once for each page.
 func (p *page) finish(contentLanguage string) {
 	p.text = strings.TrimSpace(norm.NFC.String(p.text))
 	if kept := truncateText(p.text, maxText); kept != p.text {

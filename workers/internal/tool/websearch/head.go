@@ -19,7 +19,7 @@ type head struct {
 	unreadable string          // reason why the page's text must not be used; "" if it may be used
 	hidden     invisible.Names // class names and ids of elements that the page's style sheets hide
 
-	// ogTitle and heading are used as the title of a page without one.
+	// ogTitle and heading are used as the title if the page has no title element.
 	ogTitle string
 	heading string
 }

@@ -69,7 +69,7 @@ func languageFor(text string) string {
 		}
 	}
 	for i, s := range scripts {
-		if all == 0 || 5*counts[i] < all { // a fifth of the letters suffices, because other texts often contain terms in Latin script
+		if all == 0 || 5*counts[i] < all { // a fifth of the letters suffices, because texts in these scripts often contain Latin terms
 			continue
 		}
 		for _, other := range others[s.language] {

@@ -15,7 +15,7 @@ import (
 const wikiQuery = 300
 
 // mediawiki is a client for the Action API of a wiki, by default Wikipedia. The results are in the
-// language of the wiki. at is the address from the settings; see script.
+// language of the wiki. The field at is the address from the settings; see script.
 type mediawiki struct {
 	api
 	at *url.URL

@@ -96,8 +96,8 @@ func split(text string) []sentence {
 }
 
 // appendSentence appends a part of a text as a sentence, without white space at its beginning and
-// end. at and characters are the position of the part in bytes and in characters. A part without
-// text is not appended.
+// end. The arguments at and characters are the position of the part in bytes and in characters. A
+// part without text is not appended.
 func appendSentence(all []sentence, part string, at, characters, paragraph int) []sentence {
 	inner := strings.TrimLeftFunc(part, unicode.IsSpace)
 	before := len(part) - len(inner)
@@ -135,7 +135,8 @@ func pieces(s string) []string {
 }
 
 // scoreSentences computes how well each sentence matches a query, using BM25. Each sentence of the
-// text counts as a document. It sets the weight of each sentence, which is 0 without a match.
+// text counts as a document. scoreSentences sets the weight of each sentence. The weight is 0 if
+// the sentence does not match.
 func scoreSentences(text string, all []sentence, query terms) {
 	const saturation, lengthPart = 1.2, 0.3
 	found := make([][]match, len(all))
@@ -195,7 +196,7 @@ func inside(i int, spans []span) bool {
 }
 
 // grow adds adjacent sentences to a span while they match the query or are needed as context. The
-// span does not exceed maxPassage characters and does not overlap the spans in others.
+// span does not exceed maxPassage characters and does not overlap the spans in the list others.
 //
 // A span below minPassage characters grows in any case. From goodPassage characters on, it grows
 // only by sentences that match.

@@ -43,7 +43,8 @@ const (
 )
 
 // newProvider creates a client for the first provider in cfg that is configured. timeout is the
-// time limit of each request. It fails if the provider's address is invalid, and makes no request.
+// time limit of each request. newProvider makes no request. It fails if the provider's address is
+// invalid.
 func newProvider(cfg Config, client *outbound.Client, timeout time.Duration) (provider, error) {
 	setting, address := "WIKIPEDIA_URL", orDefault(cfg.WikipediaURL, wikipediaURL)
 	switch {

@@ -35,7 +35,7 @@ type page struct {
 }
 
 // reader reads pages. A Backend has one reader, so the reader's limits apply to all calls of the
-// process. It is safe for concurrent use.
+// process. A reader is safe for concurrent use.
 type reader struct {
 	// client follows redirects and limits the size and the time of each response.
 	client *http.Client
@@ -175,7 +175,7 @@ func mediaType(header http.Header) string {
 }
 
 // parsePage extracts the text of a page. It does not set the page's address. A page of plain text
-// has no title. It fails with errUnread if the page has no text.
+// has no title. parsePage fails with errUnread if the page has no text.
 func parsePage(ctx context.Context, body []byte, header http.Header) (*page, error) {
 	text := decode(body, header.Get("Content-Type"))
 	if mediaType(header) != "text/plain" {

@@ -24,7 +24,7 @@ type renderer struct {
 	lines  int  // number of newlines to write before the next word
 	space  bool // a space is to be written before the next word
 	pre    int  // number of enclosing preformatted elements
-	tight  int  // number of enclosing list items and table cells, which contain no empty lines
+	tight  int  // number of enclosing list items and table cells; no empty lines are written inside of these
 	marked bool // the mark of a list item was written, and the item's text follows on the same line
 }
 

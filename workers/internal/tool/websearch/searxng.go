@@ -10,7 +10,7 @@ import (
 )
 
 // searxng is a client for a SearXNG instance. The settings of the instance must allow the format
-// json. at is the address of the instance.
+// json. The field at is the address of the instance.
 type searxng struct {
 	api
 	at *url.URL

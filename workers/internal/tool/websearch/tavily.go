@@ -9,7 +9,7 @@ import (
 	"net/url"
 )
 
-// tavily is a client for Tavily's search API. at is the base address. key is the API key.
+// tavily is a client for Tavily's search API. The field at is the base address. key is the API key.
 type tavily struct {
 	api
 	at  *url.URL

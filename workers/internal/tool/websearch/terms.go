@@ -16,8 +16,8 @@ var unspaced = []*unicode.RangeTable{
 }
 
 // eachWord calls the function yield with each word of a text, in order. The words have a normalized
-// form, so that spelling variants are equal. It is used for the query and for the pages, whose
-// words are then comparable.
+// form, so that spelling variants are equal. eachWord is used for both the query and the pages, so
+// that their words can be compared.
 func eachWord(text string, yield func(word string)) {
 	text = fold(text)
 	start, paired := -1, false // start of the current sequence of letters, and whether its words are pairs of letters
@@ -101,9 +101,9 @@ func fold(text string) string {
 	return strings.ReplaceAll(norm.NFC.String(text), "ß", "ss")
 }
 
-// stem returns the part of a word that its inflected forms usually have in common: the word without
-// a final "s", or the first five letters of a longer word. It uses no dictionary, so it works for
-// many languages, but not exactly.
+// stem returns the part that the inflected forms of a word usually have in common. This is the word
+// without a final "s", or the first five letters of a longer word. It uses no dictionary, so it
+// works for many languages, but not exactly.
 func stem(word string) string {
 	switch n := utf8.RuneCountInString(word); {
 	case n < 4:
@@ -150,8 +150,8 @@ type match struct {
 	times float64
 }
 
-// count counts the occurrences of the query's words in a text. all is the total number of words in
-// the text. found has an entry for each word that occurs.
+// count counts the occurrences of the query's words in a text. The result all is the total number
+// of words in the text. found has an entry for each word that occurs.
 func (t terms) count(text string) (found []match, all float64) {
 	add := func(word int, times float64) {
 		for i := range found {

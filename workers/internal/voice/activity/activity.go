@@ -35,7 +35,7 @@ const (
 
 // Settings are the settings of a Detector.
 type Settings struct {
-	Threshold float64 // 0 to 1; with a larger value, speech must be louder than the noise by more
+	Threshold float64 // 0 to 1; the larger the value, the louder speech must be relative to the noise
 	PrefixMS  int     // ms of audio before the onset that are part of the speech
 	SilenceMS int     // ms of silence after which speech ends
 }
@@ -207,8 +207,8 @@ func (d *Detector) voice(over float64, got measurement) voiced {
 	return unvoiced
 }
 
-// onset reports whether speech begins in the latest frames. first is the position at which it
-// began: the beginning of the earliest of these frames with voice.
+// onset reports whether speech begins in the latest frames. first is the position at which speech
+// began: the beginning of the earliest frame among them that has voice.
 func (d *Detector) onset() (first int64, ok bool) {
 	looked := min(d.count, onsetSpan)
 	points, sure, first := 0, 0, int64(noSample)

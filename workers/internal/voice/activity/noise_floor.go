@@ -12,8 +12,8 @@ const (
 	smoothing       = 0.8
 )
 
-// floor estimates the level of the noise. This is the minimum of the smoothed power during the last
-// two and a half seconds, because speech pauses in that time.
+// floor estimates the level of the noise. The estimate is the minimum of the smoothed power during
+// the last two and a half seconds, because speech pauses in that time.
 type floor struct {
 	power  float64 // smoothed power
 	parts  [floorParts]float64

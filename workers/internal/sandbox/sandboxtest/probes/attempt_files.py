@@ -1,6 +1,7 @@
-# Attempts of a hostile program. GIVEN, which the tests put before this file, lists the attempts. Each runs in a separate
-# process, and the program prints whether it succeeded or how it was refused. The tests run it in sandboxes and without
-# one: an attempt that fails without a sandbox proves nothing.
+# Attempts of a hostile program. GIVEN, which the tests put before this file, lists the attempts.
+# Each attempt runs in a separate process, and the program prints whether the attempt succeeded or
+# how it was refused. The tests run the program in sandboxes and without a sandbox: an attempt that
+# fails without a sandbox proves nothing.
 import ctypes
 import errno
 import fcntl

@@ -1,5 +1,6 @@
-# One of two programs that run in separate sandboxes. It puts its canary wherever the other program might find it, and reports
-# where. On request it searches for the canary of the other program and reports where it found it.
+# One of two programs that run in separate sandboxes. It puts its canary wherever the other program
+# might find it, and reports these places. On request it searches for the canary of the other
+# program and reports the places that contain it.
 import ctypes
 import json
 import os
