@@ -217,7 +217,7 @@ func (i *Ingester) listen(ctx context.Context) {
 			i.slots.notify()
 			i.short.notify()
 		})
-		// If ctx has ended, it has interrupted the fetch, so this is not a failure.
+		// If ctx has ended, err is not a failure, because the end of ctx interrupts the fetch.
 		if ctx.Err() != nil {
 			return
 		}
@@ -263,7 +263,7 @@ func (i *Ingester) claim(ctx, until context.Context, attempts *sync.WaitGroup) {
 		maximum, excluded, last := i.shares.claimLimit(free)
 		claimed, err := i.claimDocuments(until, knowledgedb.DocumentClaim{Max: maximum, Not: excluded, Debts: i.shares.debts()})
 		for _, c := range claimed {
-			// From here on, the attempt frees the slot.
+			// The attempt frees the slot when it ends.
 			i.begin(until, attempts, i.slots, &work{ClaimedDocument: c, requestedAt: requestedAt, last: last})
 		}
 
@@ -315,7 +315,8 @@ func (i *Ingester) begin(ctx context.Context, attempts *sync.WaitGroup, in *lane
 	})
 }
 
-// claimDocuments claims documents with a time limit. A shutdown does not interrupt the claim.
+// claimDocuments claims documents. The claim may take at most claimTime, and a shutdown does not
+// interrupt it.
 func (i *Ingester) claimDocuments(ctx context.Context, claim knowledgedb.DocumentClaim) ([]knowledgedb.ClaimedDocument, error) {
 	ctx, cancel := context.WithTimeout(ctx, claimTime)
 	defer cancel()

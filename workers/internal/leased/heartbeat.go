@@ -95,7 +95,7 @@ func (s *Set[R]) extend(ctx context.Context, log zerolog.Logger, extend Extend[R
 	}
 
 	// In the database, the new lease begins after this moment. By the local clock, the lease
-	// therefore expires earlier.
+	// therefore expires earlier than in the database.
 	asked := time.Now()
 	rows := make([]R, len(attempts))
 	for i, a := range attempts {

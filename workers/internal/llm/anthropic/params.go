@@ -107,8 +107,8 @@ func (m *Model) chooseTools(p *sdk.MessageNewParams, req llm.Request) {
 	}
 }
 
-// blocks returns the role and the content of a message. Tool results have the role "user". It fails
-// for an unknown role.
+// blocks returns the role and the content of a message. Tool results have the role "user". blocks
+// fails for an unknown role.
 func (m *Model) blocks(message llm.Message) (sdk.MessageParamRole, []sdk.ContentBlockParamUnion, error) {
 	switch {
 	case message.Role == llm.RoleUser:

@@ -16,7 +16,8 @@ import (
 // own service. OpenAI's newer models require the parameter max_completion_tokens, which many other
 // servers do not support.
 //
-// It fails for a message with an unknown role, and for a tool whose schema is not a JSON object.
+// newParams fails for a message with an unknown role, and for a tool whose schema is not a JSON
+// object.
 func newParams(model string, req llm.Request, official bool) (sdk.ChatCompletionNewParams, error) {
 	p := sdk.ChatCompletionNewParams{
 		Model:         model,

@@ -60,8 +60,8 @@ func newRefusal(status int, message, key string) *domain.ProviderError {
 	if len(key) >= 4 {
 		message = strings.ReplaceAll(message, key, redacted)
 	}
-	// Truncate the message only after the redaction. A truncated secret at its end would not be
-	// recognized.
+	// Truncate the message only after the redaction. Otherwise, a truncated secret at the end of
+	// the message would not be recognized.
 	message = addresses.ReplaceAllString(message, redacted)
 	message = secrets.ReplaceAllString(message, redacted)
 	message = hosts.ReplaceAllString(message, redacted)

@@ -48,8 +48,8 @@ func Decode(content []byte, declared string) (text, name string) {
 }
 
 // mostlyUTF8 reports whether a text is UTF-8, except for a few invalid bytes: fewer than one for
-// every 20 characters outside of ASCII. A text may be truncated, and a log may contain lines in
-// another encoding.
+// every 20 characters outside of ASCII. Such bytes occur at the end of truncated texts, and in logs
+// with some lines in another encoding.
 func mostlyUTF8(content []byte) bool {
 	if utf8.Valid(content) {
 		return true
@@ -84,7 +84,8 @@ func known(label string) string {
 }
 
 // guess detects an encoding with two libraries. One of them recognizes more European languages, and
-// the other recognizes the DOS code pages. Without a likely result, guess returns windows-1252.
+// the other recognizes the DOS code pages. If neither library has a result, not even a doubtful
+// one, guess returns windows-1252.
 func guess(content []byte) string {
 	head := content
 	if len(head) > sample {
@@ -102,7 +103,7 @@ func guess(content []byte) string {
 		return superset(other.Encoding)
 	}
 
-	// A doubtful result is better than the default.
+	// A doubtful result of the first library is more often right than the default.
 	if err == nil && best.Confidence >= 10 && known(best.Charset) != "" {
 		return superset(best.Charset)
 	}
@@ -164,8 +165,8 @@ func nonASCIISample(content []byte) []byte {
 	return content[from:min(from+sample, len(content))]
 }
 
-// superset returns an encoding that contains the named encoding. Texts that declare the smaller
-// encoding often use characters of the larger one.
+// superset returns an encoding that contains all characters of the named encoding. Texts that
+// declare the smaller encoding often use characters of the larger one.
 func superset(name string) string {
 	switch strings.ToLower(name) {
 	case "iso-8859-1", "ascii", "us-ascii":
@@ -215,7 +216,7 @@ func Wide(content []byte) (string, bool) {
 
 // wide returns the UTF-16 or UTF-32 encoding of a text, or nil if the text has another encoding.
 func wide(content []byte) encoding.Encoding {
-	// The mark of UTF-32 begins with the mark of UTF-16, so UTF-32 comes first.
+	// UTF-32's little-endian byte order mark begins with that of UTF-16, so check UTF-32 first.
 	switch {
 	case bytes.HasPrefix(content, []byte("\xFF\xFE\x00\x00")):
 		return utf32.UTF32(utf32.LittleEndian, utf32.UseBOM)
@@ -286,9 +287,10 @@ func controls(head []byte) int {
 	return n
 }
 
-// utf16Text returns a score for a byte order, or 0 if the text contains invalid characters. The
-// score is the number of ASCII characters. Each space or newline counts as a hundred characters,
-// because the same bytes in the wrong byte order would be characters that do not occur in texts.
+// utf16Text returns a score for a byte order, or 0 if the text contains invalid characters or too
+// few ASCII characters. The score is the number of ASCII characters, where each space or newline
+// counts as a hundred characters. In the wrong byte order, the bytes of a space or newline are a
+// character that is rare in texts.
 func utf16Text(head []byte, order binary.ByteOrder) int {
 	ascii, spaces, units := 0, 0, 0
 	for i := 0; i+2 <= len(head); i += 2 {
