@@ -137,8 +137,8 @@ func describe(status int) string {
 	return strings.TrimSpace(fmt.Sprintf("status %d %s", status, http.StatusText(status)))
 }
 
-// nameFor returns the name of a downloaded document. The name comes from the response's header or
-// from the last part of the URL.
+// nameFor returns the name of a downloaded document. The name comes from the header
+// Content-Disposition, else from the path of the URL, else from its host name.
 func nameFor(res *http.Response) string {
 	if _, params, err := mime.ParseMediaType(res.Header.Get("Content-Disposition")); err == nil {
 		if name := domain.CleanName(params["filename"], maxName); name != "" {

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	pollEvery = time.Second // maximum delay in claiming a document whose job message was lost
+	pollEvery = time.Second // time between two polls, which find documents whose job messages were lost
 	fetchWait = time.Second // maximum time for which one fetch of job messages waits
 	// The maximum number of job messages in one fetch.
 	maxFetch = 64

@@ -9,8 +9,9 @@ import (
 const (
 	// repayRate is the processor time by which an organization's debt decreases each second.
 	repayRate = 250 * time.Millisecond
-	// maxDebt is an organization's maximum debt. At repayRate, this debt is repaid in four minutes,
-	// so an organization is at a disadvantage for at most this time.
+	// maxDebt is an organization's maximum debt. At repayRate, this debt is repaid in four minutes.
+	// A document therefore puts its organization at a disadvantage for at most four minutes after
+	// the document has finished.
 	maxDebt = time.Minute
 	// quickDebt is the maximum debt with which an organization may use the last free slot.
 	quickDebt = 3 * time.Second

@@ -64,7 +64,7 @@ func (s *Set[R]) due() (due []*Attempt[R]) {
 	now, few := time.Now(), len(s.attempts) <= heartbeatFew
 	wait := HeartbeatEvery
 	if !few {
-		wait /= 2 // spreads the attempts at rows that were claimed at the same time over the next ticks
+		wait /= 2 // if many rows were claimed at the same time, this spreads their heartbeats over several ticks
 	}
 	for _, a := range s.attempts {
 		if now.Sub(a.beat) >= wait {

@@ -78,7 +78,7 @@ func isCompound(content []byte) bool {
 // extensionNote returns a note if the extension of a file's name contradicts the file's content,
 // and otherwise "".
 func extensionNote(name, is string) string {
-	// Texts often have the extension of another text format, so this needs no note.
+	// Texts often have the extension of another text format, so such an extension needs no note.
 	said, ok := extensions[extension(name)]
 	if !ok || said == is || isTextType(said) && isTextType(is) || typeNames[is] == "" {
 		return ""
@@ -297,8 +297,8 @@ func looksLikeHTML(start string) bool {
 }
 
 // declaredType returns the type for the extension of the document's name. If the extension is
-// unknown, declaredType returns the type that the sender declared, or "" if that is not a supported
-// type.
+// unknown, declaredType returns the text format that the sender declared, or "" if the sender
+// declared none.
 func declaredType(in Input) string {
 	if is := extensions[extension(in.Name)]; is != "" {
 		return is

@@ -271,7 +271,7 @@ func (a *accumulator) usage(req llm.Request, r *llm.Response) llm.Usage {
 		return u
 	}
 
-	// Without estimates, the limits on tokens would not apply if a server sends no counts.
+	// If a server sends no counts, the limits on tokens apply to estimates.
 	estimate := remote.EstimateUsage(req, r)
 	if !a.input.known {
 		u.InputTokens = estimate.InputTokens

@@ -64,10 +64,10 @@ func (m *Model) params(req llm.Request) (sdk.MessageNewParams, error) {
 	return p, nil
 }
 
-// addAnswerTool adds the tool for an answer with a schema to the tools of the request. If there is
-// no other tool that the model may call, the model must call the answer tool. If the model must
-// call another tool, the answer tool is not offered, because the model could call the answer tool
-// instead.
+// addAnswerTool adds the answer tool to the tools of a request that has a schema for the answer. If
+// there is no other tool that the model may call, the model must call the answer tool. If the model
+// must call another tool, the answer tool is not offered, because the model could call the answer
+// tool instead.
 func (m *Model) addAnswerTool(p *sdk.MessageNewParams, req *llm.Request) {
 	// A model that always thinks rejects a choice that forces a call, so this model may choose
 	// freely.

@@ -109,9 +109,9 @@ func ModelName(name string) bool {
 	return name != "" && !strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f })
 }
 
-// CheckStream returns an error if a response's status is not 200, or if its body is a web page or
-// JSON instead of an event stream. If the configured address is wrong, its server may respond with
-// a redirect or a web page.
+// CheckStream returns an error if a response has another status than 200, or the content type of a
+// web page or of JSON. If the configured address is wrong, its server may respond with a redirect
+// or a web page.
 func CheckStream(res *http.Response) error {
 	media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	if res.StatusCode == http.StatusOK && media != "text/html" && media != "application/json" {

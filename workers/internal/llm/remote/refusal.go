@@ -65,7 +65,7 @@ func newRefusal(status int, message, key string) *domain.ProviderError {
 	message = addresses.ReplaceAllString(message, redacted)
 	message = secrets.ReplaceAllString(message, redacted)
 	message = hosts.ReplaceAllString(message, redacted)
-	message = strings.ReplaceAll(message, redacted+redacted, redacted) // join the replacements of a key and of its masked part
+	message = strings.ReplaceAll(message, redacted+redacted, redacted) // combine adjacent replacements, such as those of parts of a key
 	message = strings.Join(strings.FieldsFunc(llm.CleanText(message), func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)
 	}), " ")

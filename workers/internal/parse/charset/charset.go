@@ -17,10 +17,10 @@ import (
 // sample is the number of bytes from which the encoding of a text is detected.
 const sample = 64 << 10
 
-// Decode converts a text to UTF-8 and returns the name of its original encoding. The first of these
-// rules that applies determines the encoding: the text is UTF-16 or UTF-32, the text is
-// ISO-2022-JP, the text is UTF-8 except for a few bytes, the declared encoding ("" for none),
-// detection.
+// Decode converts a text to UTF-8 and returns the name of its original encoding. Decode uses the
+// first of these encodings that fits the text: UTF-16 or UTF-32; ISO-2022-JP; UTF-8, except for a
+// few bytes; the declared encoding ("" for none); the encoding that statistics of the bytes
+// suggest.
 //
 // A declared encoding is ignored if it would make more than one in 50 bytes of the text
 // undecodable. Names are those of the WHATWG Encoding Standard, in lower case. Texts in UTF-16 and
