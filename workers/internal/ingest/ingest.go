@@ -117,7 +117,7 @@ type Bus interface {
 type Config struct {
 	// Concurrency is the number of documents processed at the same time; 0 means the number of
 	// cores plus one. With two or more slots, the last free slot is reserved for organizations that
-	// have no document in progress.
+	// have little debt and no document in progress.
 	Concurrency int
 	Short       int // number of slots in the short lane, usually ShortLane; 0 means no short lane
 	Limits      knowledgedb.DocumentLimits

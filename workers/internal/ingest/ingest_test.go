@@ -226,8 +226,8 @@ func TestOneOrganizationsFloodDelaysNoOther(t *testing.T) {
 			floods++
 		}
 	}
-	// Half of the claims choose documents at random. With a probability of one in four million, more
-	// than 70 documents of the flood are read before the third drop.
+	// Half of the claims choose documents at random. With a probability of one in four million,
+	// more than 70 documents of the flood are read before the third drop.
 	if read != 3 || floods > 70 {
 		t.Errorf("the other organization waits for its turn: %v", order)
 	}

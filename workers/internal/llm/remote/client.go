@@ -59,7 +59,7 @@ func (c *capped) RoundTrip(req *http.Request) (*http.Response, error) {
 // CloseIdleConnections closes the idle connections of the wrapped transport.
 func (c *capped) CloseIdleConnections() { c.next.CloseIdleConnections() }
 
-// newTransport returns a transport that uses no proxy and limits the number of connections.
+// newTransport returns a transport that uses no proxy and limits the number of idle connections.
 func newTransport(dial Dial, limits Limits) *http.Transport {
 	if dial == nil {
 		dial = (&net.Dialer{KeepAlive: 30 * time.Second}).DialContext

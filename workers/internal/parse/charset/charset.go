@@ -113,8 +113,8 @@ func guess(content []byte) string {
 // isThai reports whether a text is Thai. It is needed because both libraries mistake short Thai
 // texts for Chinese. Thai is recognized by its vowel and tone marks, which follow letters.
 //
-// A text needs at least ten Thai characters, of which one in eight is a mark, and almost all marks
-// must follow a letter. A byte that no Thai encoding uses excludes Thai.
+// A text needs at least ten Thai characters, of which at least one in eight is a mark, and almost
+// all marks must follow a letter. A byte that no Thai encoding uses excludes Thai.
 func isThai(head []byte) bool {
 	var count [4]int
 	astray := 0

@@ -49,8 +49,8 @@ func enter(titles map[string]string, part, title string) {
 	}
 }
 
-// oldTitles reads the titles from a table of contents in the format of EPUB 2 into titles. A
-// missing table of contents is not an error.
+// oldTitles adds the titles in a table of contents of EPUB 2 to the map titles. A missing table of
+// contents is not an error.
 func (b *book) oldTitles(a *pack.Archive, titles map[string]string) error {
 	part := b.items[b.toc].part
 	for _, it := range b.items {
