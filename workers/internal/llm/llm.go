@@ -127,7 +127,8 @@ const (
 )
 
 // Usage contains the number of tokens of a call, as the model counts them. The numbers are never
-// negative. If Estimated is true, the provider sent no numbers, and these are estimates.
+// negative. If Estimated is true, the provider has not sent both numbers, and the missing ones are
+// estimates.
 type Usage struct {
 	InputTokens  int64 `json:"inputTokens"`
 	OutputTokens int64 `json:"outputTokens"`

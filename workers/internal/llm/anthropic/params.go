@@ -108,7 +108,7 @@ func (m *Model) chooseTools(p *sdk.MessageNewParams, req llm.Request) {
 }
 
 // blocks returns the role and the content of a message. Tool results have the role "user". blocks
-// fails for an unknown role.
+// fails for an unknown role, and for a tool message without a result.
 func (m *Model) blocks(message llm.Message) (sdk.MessageParamRole, []sdk.ContentBlockParamUnion, error) {
 	switch {
 	case message.Role == llm.RoleUser:

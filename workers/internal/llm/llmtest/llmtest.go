@@ -197,7 +197,8 @@ func (s Subject) requestUntouched(t *testing.T) {
 	}
 }
 
-// render formats a request and all values to which it points, so that a test can detect changes.
+// render formats the messages of a request and the values to which they point, so that a test can
+// detect changes.
 func render(req llm.Request) string {
 	var b strings.Builder
 	for _, m := range req.Messages {
