@@ -244,9 +244,9 @@ func backoff(attempts int) time.Duration {
 	return d - rand.N(d/4) //nolint:gosec // not security-relevant
 }
 
-// fenced calls write, and repeats the call for up to writeRetryTime while the database is
-// unavailable. write reports whether this worker still holds the document. If it does not, fenced
-// returns errTaken.
+// fenced calls the function write, and repeats the call for up to writeRetryTime while the database
+// is unavailable. The result of write states whether this worker still holds the document. If the
+// worker does not, fenced returns errTaken.
 func fenced(ctx context.Context, write func() (held bool, err error)) error {
 	for began := time.Now(); ; _ = lifecycle.Sleep(ctx, writeRetryDelay) {
 		// A write may have been committed although its reply was lost. In that case, repeating it

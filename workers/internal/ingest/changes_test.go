@@ -11,8 +11,9 @@ import (
 	"parley/workers/internal/document"
 )
 
-// dashboardReader simulates the dashboard: whenever a change of its organization's documents is
-// published, it reads a document.
+// dashboardReader simulates the dashboard of an organization. Whenever a change of the
+// organization's documents is published, it reads the document documentID and stores the document's
+// state.
 type dashboardReader struct {
 	*testEnv
 	Bus

@@ -32,8 +32,8 @@ func (r readFunc) Read(ctx context.Context, from Source, each func(document.Even
 	return r(ctx, from, each)
 }
 
-// plain is a reader for tests. In its documents, form feeds separate the pages, and each line is a
-// paragraph.
+// plain is a reader for tests. In its documents, form feeds separate the pages. A line that begins
+// with "# " is a heading, and each other line is a paragraph.
 func plain(_ context.Context, from Source, each func(document.Event) error) (document.Info, error) {
 	pages := strings.Split(string(from.Content), "\f")
 	info := document.Info{MIMEType: "text/x-pages", Title: "T", Pages: len(pages), Notes: []string{"Nothing was left out."}}

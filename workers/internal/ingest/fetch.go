@@ -90,8 +90,8 @@ func (i *Ingester) fetch(ctx context.Context, address string) (Source, error) {
 	return Source{Name: nameFor(res), MIMEType: kind, Content: content}, nil
 }
 
-// notFetched returns the failure of a document that could not be fetched. retry states whether a
-// later attempt may succeed.
+// notFetched returns the failure of a document that could not be fetched. The argument retry states
+// whether a later attempt may succeed.
 func notFetched(message string, retry bool) *document.Failure {
 	return &document.Failure{Code: document.NotFetched, Message: message, Retry: retry}
 }
@@ -99,7 +99,7 @@ func notFetched(message string, retry bool) *document.Failure {
 // fetchFailure converts an error of the HTTP client to a failure. The failure is permanent if the
 // host does not exist, is not allowed, or has no valid certificate. Otherwise the fetch is retried.
 func fetchFailure(ctx context.Context, err error) error {
-	// If the attempt was cancelled, the server has not failed.
+	// If the attempt was cancelled, the error is not a failure of the server.
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -137,8 +137,8 @@ func describe(status int) string {
 	return strings.TrimSpace(fmt.Sprintf("status %d %s", status, http.StatusText(status)))
 }
 
-// nameFor returns the name of a downloaded document. The name comes from the response's header or
-// from the last part of the URL.
+// nameFor returns the name of a downloaded document. The name comes from the header
+// Content-Disposition, else from the path of the URL, else from its host name.
 func nameFor(res *http.Response) string {
 	if _, params, err := mime.ParseMediaType(res.Header.Get("Content-Disposition")); err == nil {
 		if name := domain.CleanName(params["filename"], maxName); name != "" {

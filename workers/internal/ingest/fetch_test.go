@@ -15,8 +15,8 @@ import (
 	"parley/workers/internal/document"
 )
 
-// library starts an HTTP server with the given responses, by path. base is the server's URL. allow
-// configures an ingester so that it accepts the server's address.
+// library starts an HTTP server. The keys of books are the paths that the server serves. The result
+// base is the server's URL. The result allow lets an ingester accept the server's address.
 func library(t *testing.T, books map[string]http.HandlerFunc) (base string, allow func(*Config, *Deps)) {
 	t.Helper()
 	mux := http.NewServeMux()

@@ -34,8 +34,7 @@ func bomb(n int) string {
 	return b.String()
 }
 
-// bounded returns a reader that uses sandboxes with lower limits on processor time than in
-// production.
+// bounded returns a reader that runs in sandboxes with the given limits.
 func (r *testEnv) bounded(limits extract.Limits) readFunc {
 	r.Helper()
 	backend, err := bubblewrap.Open(bubblewrap.Config{})
@@ -67,9 +66,10 @@ func (r *testEnv) ready(documents int) {
 	}
 }
 
-// TestBombsOfManyOrganizations: five organizations send documents that use all processor time.
-// Short documents of another organization do not wait for them. The test counts the bombs that end
-// meanwhile: if each short document waited for a bomb, as many bombs would end.
+// TestBombsOfManyOrganizations checks that short documents do not wait for the bombs of five other
+// organizations. A bomb uses all the processor time that the limits allow. The test counts the
+// bombs that end until all short documents are ready. If each short document waited for a bomb, at
+// least as many bombs as short documents would end.
 func TestBombsOfManyOrganizations(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)

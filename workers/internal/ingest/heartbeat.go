@@ -30,8 +30,8 @@ func (i *Ingester) heartbeat(ctx context.Context) {
 }
 
 // extend extends the leases of the given documents and returns the ids of the documents still held.
-// It never returns an id as locked, because ExtendDocuments treats a document whose row is locked
-// as held.
+// The result locked is always nil, because ExtendDocuments treats a document whose row is locked as
+// held.
 func (i *Ingester) extend(ctx context.Context, held []knowledgedb.LeasedDocument) (extended, locked map[string]bool, err error) {
 	lost, err := i.deps.Claims.ExtendDocuments(ctx, held)
 	extended = make(map[string]bool, len(held))

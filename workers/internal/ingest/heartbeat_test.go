@@ -13,7 +13,8 @@ import (
 	"parley/shared/store/lease"
 )
 
-// extendingStore is a store that extends the leases of all documents except the given ones.
+// extendingStore is a store that extends the leases of all documents except those in the field
+// lost. If err is not nil, each call returns it.
 type extendingStore struct {
 	Claims
 	lost []knowledgedb.LeasedDocument

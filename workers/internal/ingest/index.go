@@ -15,7 +15,7 @@ import (
 const (
 	eventsAhead  = 256 // maximum number of events that the reader has sent and the indexer has not processed
 	batchesAhead = 2   // maximum number of batches that the indexer has sent and no writer has taken
-	embedders    = 4   // number of concurrent writers if vectors are computed, because they mostly wait for the embeddings service
+	embedders    = 4   // number of concurrent writers if vectors are computed; these writers mostly wait for the embeddings service
 )
 
 // batch contains passages that are written together, and the reader's progress when the batch was
@@ -36,7 +36,7 @@ type pipeline struct {
 	events  chan document.Event
 	batches chan batch
 	cancel  context.CancelCauseFunc
-	info    document.Info // information about the document from the reader; set before events is closed
+	info    document.Info // information that the reader has found; set before the channel events is closed
 
 	mu   sync.Mutex
 	done int // number of pages stored as done
@@ -104,7 +104,7 @@ func (p *pipeline) read(ctx context.Context, from Source) error {
 			return context.Cause(ctx)
 		}
 	})
-	// Set p.info before closing events, because p.last reads p.info after the close.
+	// Set p.info before closing p.events, because p.last reads p.info after the close.
 	p.info = info
 	return err
 }
@@ -143,7 +143,7 @@ func (p *pipeline) cut(ctx context.Context, x *indexer) error {
 
 // last sends the remaining batches at the end of the document.
 func (p *pipeline) last(ctx context.Context, x *indexer) error {
-	if ctx.Err() != nil { // the reader has failed, so the document is incomplete
+	if ctx.Err() != nil { // a stage has failed or the attempt was cancelled, so the text may be incomplete
 		return context.Cause(ctx)
 	}
 	for x.close(p.info); x.left(); {
@@ -182,7 +182,8 @@ func (p *pipeline) write(ctx context.Context) error {
 	return nil
 }
 
-// embed sets the vectors of passages. A vector is computed from a passage's text and its headings.
+// embed sets the vectors of passages. The vector of a passage is computed from the text that
+// withHeadings returns.
 func (p *pipeline) embed(ctx context.Context, chunks []knowledgedb.NewChunk) error {
 	if p.deps.Embedder == nil || len(chunks) == 0 {
 		return nil
@@ -201,7 +202,7 @@ func (p *pipeline) embed(ctx context.Context, chunks []knowledgedb.NewChunk) err
 		return err
 	}
 
-	// If the number of vectors differed, vectors would be assigned to the wrong passages.
+	// With fewer or more vectors than texts, a passage could get the vector of another passage.
 	if len(vectors) != len(chunks) {
 		return errVectors
 	}

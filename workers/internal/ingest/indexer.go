@@ -19,7 +19,7 @@ const (
 	maxBatch     = 200 // maximum number of passages in one write
 	batchTime    = 250 * time.Millisecond
 	languageText = 8000  // number of characters from which the language is detected
-	maxLanguage  = 40000 // characters after which detection gives up; high, because many documents begin with tables of contents
+	maxLanguage  = 40000 // characters after which detection ends without a result; many documents begin with long tables of contents
 )
 
 // indexer divides a document into passages and extracts their search terms. It begins to extract
@@ -93,9 +93,9 @@ func (x *indexer) add(passages []domain.Passage) {
 	}
 }
 
-// decide detects the language from the passages kept so far. says is the language that the document
-// declares, which decide uses if detection fails. If last is true, it decides even if the language
-// remains unknown.
+// decide detects the language from the passages kept so far. The argument says is the language that
+// the document declares. If no language is detected, decide uses this language. If last is true,
+// the decision is final even if the language remains unknown.
 func (x *indexer) decide(says string, last bool) {
 	var text strings.Builder
 	for _, p := range x.waiting {
@@ -128,8 +128,8 @@ func (x *indexer) close(info document.Info) {
 		x.decide(info.Language, true)
 	}
 
-	// If the detection was abandoned for a long document, store the language that the document
-	// declares.
+	// In a long document, the detection may have ended without a result before the declared
+	// language was known.
 	if x.language == "" {
 		x.language = info.Language
 	}
@@ -138,11 +138,11 @@ func (x *indexer) close(info document.Info) {
 	}
 }
 
-// analyse extracts the terms of passages and adds the passages to those to be written.
+// analyse extracts the terms of passages and adds the passages to x.pending.
 func (x *indexer) analyse(passages []domain.Passage) {
 	for _, p := range passages {
 		terms, last := termsFor(analysis.Terms(x.language, p.Text), false)
-		for _, t := range x.headingTerms(p.Headings) { // positions must be unique, so those in the headings follow those in the text
+		for _, t := range x.headingTerms(p.Headings) { // positions must be unique, so the headings have positions after the text
 			t.Positions = slices.Clone(t.Positions)
 			for n := range t.Positions {
 				t.Positions[n] += last
@@ -167,7 +167,7 @@ func (x *indexer) headingTerms(headings []string) []knowledgedb.Term {
 	return terms
 }
 
-// termsFor groups lexemes by their text, and returns the highest position of all lexemes as last.
+// termsFor groups lexemes by their text. The result last is the highest position of all lexemes.
 func termsFor(lexemes []analysis.Lexeme, heading bool) (terms []knowledgedb.Term, last int) {
 	terms = make([]knowledgedb.Term, 0, len(lexemes))
 
@@ -186,8 +186,8 @@ func termsFor(lexemes []analysis.Lexeme, heading bool) (terms []knowledgedb.Term
 	return terms, last
 }
 
-// due reports whether a batch should be sent now. late is true if the last batch was sent at least
-// batchTime ago.
+// due reports whether a batch should be sent now. The argument late states that batchTime has
+// passed; then a batch need not be full.
 func (x *indexer) due(late bool) bool {
 	return len(x.pending) >= maxBatch || late && x.left()
 }

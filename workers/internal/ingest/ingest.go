@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	pollEvery = time.Second // maximum delay in claiming a document whose job message was lost
+	pollEvery = time.Second // time between two polls, which find documents whose job messages were lost
 	fetchWait = time.Second // maximum time for which one fetch of job messages waits
 	// The maximum number of job messages in one fetch.
 	maxFetch = 64
@@ -117,7 +117,7 @@ type Bus interface {
 type Config struct {
 	// Concurrency is the number of documents processed at the same time; 0 means the number of
 	// cores plus one. With two or more slots, the last free slot is reserved for organizations that
-	// have no document in progress.
+	// have little debt and no document in progress.
 	Concurrency int
 	Short       int // number of slots in the short lane, usually ShortLane; 0 means no short lane
 	Limits      knowledgedb.DocumentLimits
@@ -217,7 +217,7 @@ func (i *Ingester) listen(ctx context.Context) {
 			i.slots.notify()
 			i.short.notify()
 		})
-		// If ctx has ended, it has interrupted the fetch, so this is not a failure.
+		// If ctx has ended, err is not a failure, because the end of ctx interrupts the fetch.
 		if ctx.Err() != nil {
 			return
 		}
@@ -263,7 +263,7 @@ func (i *Ingester) claim(ctx, until context.Context, attempts *sync.WaitGroup) {
 		maximum, excluded, last := i.shares.claimLimit(free)
 		claimed, err := i.claimDocuments(until, knowledgedb.DocumentClaim{Max: maximum, Not: excluded, Debts: i.shares.debts()})
 		for _, c := range claimed {
-			// From here on, the attempt frees the slot.
+			// The attempt frees the slot when it ends.
 			i.begin(until, attempts, i.slots, &work{ClaimedDocument: c, requestedAt: requestedAt, last: last})
 		}
 
@@ -315,7 +315,8 @@ func (i *Ingester) begin(ctx context.Context, attempts *sync.WaitGroup, in *lane
 	})
 }
 
-// claimDocuments claims documents with a time limit. A shutdown does not interrupt the claim.
+// claimDocuments claims documents. The claim may take at most claimTime, and a shutdown does not
+// interrupt it.
 func (i *Ingester) claimDocuments(ctx context.Context, claim knowledgedb.DocumentClaim) ([]knowledgedb.ClaimedDocument, error) {
 	ctx, cancel := context.WithTimeout(ctx, claimTime)
 	defer cancel()

@@ -51,7 +51,7 @@ func TestADocumentBecomesReady(t *testing.T) {
 	if err != nil || len(found) != 1 || *found[0].Page != 299 || !strings.Contains(found[0].Text, "number 299 has") || found[0].Headings[0] != "Chapter 299" {
 		t.Errorf("%+v, %v", found, err)
 	}
-	r.exec(`UPDATE documents SET name = name`) // blocks if another transaction still has a lock on the row
+	r.exec(`UPDATE documents SET name = name`) // blocks if another transaction still has a lock on a document's row
 	if n := r.count(`SELECT count(*) FROM documents WHERE lease_until IS NOT NULL`); n != 0 {
 		t.Errorf("%d documents are still claimed", n)
 	}
@@ -67,8 +67,9 @@ func TestALostJobMessageIsNoMatter(t *testing.T) {
 	r.awaitStatus(second.Document.ID, domain.DocumentReady)
 }
 
-// TestAnotherAttemptAfterALostLease stops a worker in the middle of a document. Another worker then
-// reads the document, and later writes of the first worker have no effect.
+// TestAnotherAttemptAfterALostLease pauses a worker in the middle of a document until the worker's
+// lease has expired and another worker has indexed the document. Later writes of the first worker
+// have no effect.
 func TestAnotherAttemptAfterALostLease(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)
@@ -225,7 +226,9 @@ func TestOneOrganizationsFloodDelaysNoOther(t *testing.T) {
 			floods++
 		}
 	}
-	if read != 3 || floods > 70 { // half of the turns are random; the probability that more than 70 others come first is one in four million
+	// Half of the claims choose documents at random. With a probability of one in four million,
+	// more than 70 documents of the flood are read before the third drop.
+	if read != 3 || floods > 70 {
 		t.Errorf("the other organization waits for its turn: %v", order)
 	}
 }

@@ -70,7 +70,7 @@ func newMetrics(registry prometheus.Registerer, inHand func() int) (*metrics, er
 	return m, nil
 }
 
-// end counts an attempt. how is the outcome of the attempt.
+// end counts an attempt. The argument how is the outcome of the attempt.
 func (m *metrics) end(how string) { m.ended.WithLabelValues(how).Inc() }
 
 // ready counts a document that has become ready, and its pages and passages.

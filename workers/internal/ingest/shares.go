@@ -9,8 +9,9 @@ import (
 const (
 	// repayRate is the processor time by which an organization's debt decreases each second.
 	repayRate = 250 * time.Millisecond
-	// maxDebt is an organization's maximum debt. At repayRate, this debt is repaid in four minutes,
-	// so an organization is at a disadvantage for at most this time.
+	// maxDebt is an organization's maximum debt. At repayRate, this debt is repaid in four minutes.
+	// A document therefore puts its organization at a disadvantage for at most four minutes after
+	// the document has finished.
 	maxDebt = time.Minute
 	// quickDebt is the maximum debt with which an organization may use the last free slot.
 	quickDebt = 3 * time.Second
@@ -70,8 +71,8 @@ func newShares(slots, short int) *shares {
 }
 
 // claimLimit returns the maximum number of documents that may be claimed for the free slots, and
-// the organizations that are excluded from this claim. last is true if the claim is for the last
-// free slot. A claim may leave slots free. The next claim can use them immediately.
+// the organizations that are excluded from this claim. The result last states that the claim is for
+// the last free slot. A claim may leave slots free. The next claim can use these slots immediately.
 func (s *shares) claimLimit(free int) (maximum int, excluded []string, last bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,9 +125,8 @@ func (s *shares) excludedFromShort() (excluded []string) {
 	return excluded
 }
 
-// debts returns the organizations' debts in whole seconds. It omits debts below one second. Among
-// organizations without a debt in the result, the documents that have waited longest are claimed
-// first.
+// debts returns the organizations' debts in whole seconds. It omits debts below one second. The
+// database function claim_documents defines the order of organizations with equal debts.
 func (s *shares) debts() map[string]int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,8 +152,8 @@ func (s *shares) owed(o *share) time.Duration {
 	return debt
 }
 
-// unpaid returns the part of an organization's current debt that comes from documents that have
-// finished.
+// unpaid returns the part of an organization's current debt that comes from documents that no
+// longer occupy a slot.
 func (s *shares) unpaid(o *share) time.Duration {
 	// The debt decreases linearly from its last computed value.
 	return max(o.debt-time.Duration(s.now().Sub(o.at).Seconds()*float64(repayRate)), 0)
@@ -209,8 +209,8 @@ func (s *shares) release(t *turn, left bool) {
 	// From now on, the processor time of the document is part of the debt, which decreases with
 	// time.
 	debt := s.unpaid(o) + t.cpu
-	// The work so far is lost. Add its cost to the organization's debt, so that other organizations
-	// do not bear the cost.
+	// The document will be read again from the beginning. Charge its organization for this, so that
+	// other organizations do not bear the cost.
 	if left {
 		debt += leftDebt
 	}

@@ -64,7 +64,7 @@ func (s *Set[R]) due() (due []*Attempt[R]) {
 	now, few := time.Now(), len(s.attempts) <= heartbeatFew
 	wait := HeartbeatEvery
 	if !few {
-		wait /= 2 // spreads the attempts at rows that were claimed at the same time over the next ticks
+		wait /= 2 // if many rows were claimed at the same time, this spreads their heartbeats over several ticks
 	}
 	for _, a := range s.attempts {
 		if now.Sub(a.beat) >= wait {
@@ -95,7 +95,7 @@ func (s *Set[R]) extend(ctx context.Context, log zerolog.Logger, extend Extend[R
 	}
 
 	// In the database, the new lease begins after this moment. By the local clock, the lease
-	// therefore expires earlier.
+	// therefore expires earlier than in the database.
 	asked := time.Now()
 	rows := make([]R, len(attempts))
 	for i, a := range attempts {

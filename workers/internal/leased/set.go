@@ -39,9 +39,9 @@ func New[R any](key func(R) string) *Set[R] {
 	return &Set[R]{key: key, attempts: map[string]*Attempt[R]{}}
 }
 
-// Add adds an attempt at a row. asked is the time at which the claim was sent, from which the lease
-// is counted. Add cancels an earlier attempt at the same row, because the new claim replaces the
-// earlier one.
+// Add adds an attempt at a row. The argument asked is the time at which the claim was sent. The
+// lease is counted from this time. Add cancels an earlier attempt at the same row, because the new
+// claim replaces the earlier one.
 func (s *Set[R]) Add(row R, asked time.Time, cancel context.CancelCauseFunc) *Attempt[R] {
 	a := &Attempt[R]{row: row, key: s.key(row), cancel: cancel, leaseUntil: asked.Add(lease.Lease), beat: time.Now()}
 	s.mu.Lock()

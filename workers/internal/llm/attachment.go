@@ -28,8 +28,8 @@ type Attachment struct {
 	// Passages contain the text of a document, with the source numbers by which the model cites
 	// them.
 	Passages []domain.Citation
-	// Omitted states which part of the attachment the prompt omits, and why; empty: nothing is
-	// omitted.
+	// Omitted states which part of the attachment the prompt omits, and why. If Omitted is "", the
+	// prompt omits nothing.
 	Omitted string
 }
 

@@ -40,8 +40,8 @@ func (f *fallbacks) Stream(ctx context.Context, req Request, emit func(Delta)) (
 			return Response{}, fmt.Errorf("calling models in turn: %w", ctx.Err())
 		}
 
-		// After a model has emitted text, try no other model, because its answer would not continue
-		// that text.
+		// After a model has emitted text, try no other model, because the answer of the other model
+		// would not continue that text.
 		var e *Error
 		if !errors.As(err, &e) || emitted || !tryNext(e.Kind, i > 0) {
 			return Response{}, err
@@ -53,9 +53,9 @@ func (f *fallbacks) Stream(ctx context.Context, req Request, emit func(Delta)) (
 }
 
 // tryNext reports whether to try the next model after a failure of the given kind. standIn is true
-// if the failed model is a fallback. If the prompt is too long for the first model, no other model
-// is tried, because the caller can shorten the prompt. If the prompt is too long for a fallback,
-// the next fallback is tried.
+// if the failed model is a fallback. If the first model rejects the request as too long or invalid,
+// no other model is tried, because the caller can change the request. If a fallback rejects the
+// request for such a reason, the next fallback is tried.
 func tryNext(kind Kind, standIn bool) bool {
 	switch kind {
 	case KindRateLimited, KindUnavailable, KindTimeout, KindTruncated, KindBadResponse,

@@ -25,8 +25,8 @@ func TestFallbacksConform(t *testing.T) {
 	})
 }
 
-// renamed is a model whose answers contain the name of the first model, because the common tests
-// require the same model name in all answers.
+// renamed is a model whose answers name the first model, "down", as the model that answered. The
+// common tests require that this name is the name in Info.
 type renamed struct{ llm.Model }
 
 func (r renamed) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (llm.Response, error) {

@@ -20,8 +20,8 @@ type Lister interface {
 	Models(ctx context.Context) ([]string, error)
 }
 
-// WithListers sets the providers whose models List returns, by the providers' names. It returns the
-// registry.
+// WithListers sets the providers whose models List returns, and returns the registry. The keys of
+// listers are the providers' names.
 func (r *Registry) WithListers(listers map[string]Lister) *Registry {
 	r.listers = listers
 	return r

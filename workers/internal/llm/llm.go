@@ -35,8 +35,8 @@ type Request struct {
 	// MaxTokens is the maximum length of the answer in the model's own tokens; 0 means the model's
 	// maximum.
 	MaxTokens int64
-	// Output is the JSON Schema of the answer, which is an object. If it is nil, the answer is
-	// text. The answer is the JSON in Response.Text, which need not match the schema.
+	// Output is the JSON Schema of the answer, or nil if the answer is text. The schema describes
+	// an object. Response.Text contains the answer as JSON, which need not match the schema.
 	Output json.RawMessage
 	// Settings are the model settings for this call. Each provider converts them to the form of its
 	// API. MaxTokens already takes their output limit into account.
@@ -127,7 +127,8 @@ const (
 )
 
 // Usage contains the number of tokens of a call, as the model counts them. The numbers are never
-// negative. If Estimated is true, the provider sent no numbers, and these are estimates.
+// negative. If Estimated is true, the provider has not sent both numbers, and the missing ones are
+// estimates.
 type Usage struct {
 	InputTokens  int64 `json:"inputTokens"`
 	OutputTokens int64 `json:"outputTokens"`

@@ -20,8 +20,8 @@ type Provider interface {
 type Registry struct {
 	fallback  string
 	providers map[string]Provider
-	// known also contains the names of providers that are not configured. Models of these providers
-	// fail with an error of their own.
+	// known also contains the names of providers that are not configured. Resolve returns a
+	// separate error for models of these providers.
 	known   map[string]bool
 	listers map[string]Lister
 }

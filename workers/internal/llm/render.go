@@ -13,7 +13,8 @@ import (
 // malformedKept is the maximum number of bytes of malformed arguments that a tool call keeps.
 const malformedKept = 2000
 
-// ErrNotAnObject means that the arguments of a tool call are not a single JSON object.
+// ErrNotAnObject means that the arguments of a tool call are not a single JSON object, or cannot be
+// stored.
 var ErrNotAnObject = errors.New("arguments are not a JSON object")
 
 // ParseArguments parses the arguments that a model has written. Empty text and null mean {}.
@@ -31,7 +32,7 @@ func ParseArguments(raw string) (json.RawMessage, error) {
 }
 
 // NewToolCall returns a call with the arguments that a model has written. If the arguments are
-// invalid, Malformed contains them, and the call must not be executed.
+// invalid, Malformed contains their beginning, and the call must not be executed.
 func NewToolCall(id, name, arguments string) ToolCall {
 	call := ToolCall{ID: id, Name: name}
 	args, err := ParseArguments(arguments)

@@ -24,8 +24,8 @@ func CleanText(s string) string {
 }
 
 // CleanJSON returns a tool's output as JSON that PostgreSQL can store. In strings, it removes NUL
-// characters, lone surrogates and invalid UTF-8. It returns an error if the JSON is invalid or a
-// number is out of range.
+// characters, and replaces lone surrogates and invalid UTF-8 with U+FFFD. It returns an error if
+// the JSON is invalid or a number is out of range.
 func CleanJSON(raw json.RawMessage) (json.RawMessage, error) {
 	if !json.Valid(raw) {
 		return nil, fmt.Errorf("cleaning JSON: invalid JSON")

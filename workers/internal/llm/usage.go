@@ -14,8 +14,8 @@ const (
 	PromptOverhead = 1024
 )
 
-// MaxUsage returns the maximum usage of a call. Its answer has at most BudgetedAnswer tokens, or
-// fewer if the request limits them.
+// MaxUsage returns the maximum usage of a call. The answer of the call has at most BudgetedAnswer
+// tokens, or req.MaxTokens if this is lower and not 0.
 func MaxUsage(req *Request) Usage {
 	answer := int64(BudgetedAnswer)
 	if req.MaxTokens > 0 {
@@ -52,7 +52,7 @@ func promptBound(req *Request) int64 {
 // ChargedUsage returns the usage that budgets are charged for a call. Normally, this is the usage
 // that the provider reports. If the provider reports none, each byte of the answer is charged as
 // one token, up to the answer's limit. For a failed call, the maximum usage is charged, unless the
-// call certainly used nothing.
+// provider has certainly not processed the call.
 func ChargedUsage(req *Request, res *Response, failed error) Usage {
 	// If the usage is uncertain, charge too much rather than too little, because a budget must
 	// never be exceeded.

@@ -6,7 +6,7 @@
 //	              │              └─ at the last attempt ─► failed            │
 //	              └──────────────────────────────────────────────────────────┘
 //
-// A trigger records a notification in the transaction of its event; see notify_*.sql in
+// A database trigger records a notification in the transaction of its event; see notify_*.sql in
 // migrations/functions. A crash therefore cannot lose a notification. A worker may die after it has
 // sent a notification and before it has recorded the result. Another attempt then sends the same id
 // and payload. Each notification is therefore delivered at least once, and receivers detect

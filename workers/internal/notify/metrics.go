@@ -17,7 +17,7 @@ const (
 	endPostponed = "postponed" // the attempt failed, and another one will follow
 	// The last attempt failed.
 	endFailed  = "failed"
-	endDropped = "dropped" // the subject of the notification no longer exists
+	endDropped = "dropped" // the subject of the notification was deleted, or its content was erased
 )
 
 // metrics contains a worker's metrics of notifications.

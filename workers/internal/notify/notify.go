@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	pollInterval   = 500 * time.Millisecond // time between two polls if no notification is in flight
+	pollInterval   = 500 * time.Millisecond // time between two polls; the end of an attempt causes an additional poll
 	maxInFlight    = 64                     // maximum number of notifications in flight in this process
 	maxPerEndpoint = 4                      // maximum number of notifications in flight per endpoint, in all processes together
 	lease          = 30 * time.Second       // duration of a lease, which is longer than an attempt
@@ -51,12 +51,13 @@ type Store interface {
 	DropNotification(ctx context.Context, held notificationdb.LeasedNotification) error
 }
 
-// Secrets decrypts the stored secrets of endpoints. It logs each secret that no key can decrypt.
+// Secrets decrypts the stored secrets of endpoints. If no key can decrypt a secret, it logs the id
+// of the endpoint.
 type Secrets interface {
 	OpenText(kind sealdb.Kind, org, id, sealed string) (string, error)
 }
 
-// Changes publishes messages that an organization's notifications have changed.
+// Changes reports to watchers that an organization's notifications have changed.
 type Changes interface {
 	Changed(kind domain.ChangeKind, org string)
 }
@@ -112,8 +113,8 @@ func (n *Notifier) Run(ctx context.Context) error {
 		for _, c := range n.claim(ctx) {
 			n.held.Add(1)
 			sends.Go(func() {
-				// A shutdown does not interrupt an attempt, because the endpoint would receive only
-				// a part of the request.
+				// A shutdown does not interrupt an attempt. Otherwise, the endpoint could receive
+				// only a part of the request.
 				n.deliver(context.WithoutCancel(ctx), &c)
 				n.held.Add(-1)
 				n.ready()
@@ -235,8 +236,8 @@ func (n *Notifier) attempt(ctx context.Context, c *notificationdb.ClaimedNotific
 }
 
 // scheduleNext returns the attempt with its status and the time of the next attempt. The delay
-// increases with each attempt. It is at least the delay that the endpoint demands with Retry-After,
-// up to the longest delay. A ping is not retried.
+// increases with each attempt. If the endpoint demands a longer delay with Retry-After, that delay
+// applies, but at most the last one in delays. A ping is not retried.
 func scheduleNext(c *notificationdb.ClaimedNotification, a notificationdb.Attempt, retryAfter time.Duration) notificationdb.Attempt {
 	// A ping is sent to test the endpoint, and the person who sends it needs the result
 	// immediately.

@@ -256,7 +256,7 @@ func TestNotificationsAreSignedAndDelivered(t *testing.T) {
 		t.Errorf("endpoint %+v, %v", e, err)
 	}
 	// While both secrets of an endpoint are valid, notifications have a signature for each of them.
-	// Later they have only the signature for the newer secret.
+	// Later notifications have only the signature for the newer secret.
 	sealed := r.sealed(endpointID, newer)
 	_, err := r.store.Notifications.UpdateEndpoint(t.Context(), r.org, endpointID, notificationdb.EndpointChange{SealedSecret: &sealed, KeepPrevious: time.Hour})
 	must(t, err)
@@ -271,8 +271,8 @@ func TestNotificationsAreSignedAndDelivered(t *testing.T) {
 	}
 }
 
-// A failed notification is retried with the same id and payload, but not before the time that the
-// endpoint demands with Retry-After. The number of retries is limited.
+// A failed notification is retried with the same id and payload, but not before the delay that the
+// endpoint demands with Retry-After has passed. The number of retries is limited.
 func TestFailuresAreRepeated(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)

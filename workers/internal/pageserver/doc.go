@@ -1,4 +1,4 @@
-// Package pageserver renders pages of PDFs. Ingresses request them over the bus.
+// Package pageserver renders pages of PDFs. Ingresses request the pictures over the bus.
 //
 //	request ─► signed claims? ─┬─ no ──► refused
 //	                           └─ yes ─► free slot for the organization ─► document ─► reader in a sandbox ─► picture

@@ -22,7 +22,7 @@ import (
 const (
 	slots      = 2         // maximum number of simultaneous readers in a process
 	queue      = 8         // maximum number of requests that wait for a slot
-	maxAnswer  = 900 << 10 // maximum size of a reply in bytes, because a larger one does not fit into a message
+	maxAnswer  = 900 << 10 // maximum size of a reply in bytes; a larger reply would not fit into a message
 	maxContent = 20 << 20  // maximum size of a document in bytes
 )
 
@@ -63,7 +63,8 @@ type Server struct {
 	log     zerolog.Logger
 }
 
-// New creates a page server and registers its metrics. It fails if they are registered already.
+// New creates a page server and registers its metrics. It fails if the metrics are registered
+// already.
 func New(deps Deps) (*Server, error) {
 	s := &Server{deps: deps, log: deps.Log, seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "parley_page_picture_seconds", Help: "Time to render pictures of document pages, by outcome.",
@@ -94,7 +95,7 @@ func read(claims contract.PageClaims, _ []byte) (none struct{}, err error) {
 }
 
 // handle renders a page and returns the encoded reply. The metric distinguishes pages that cannot
-// be shown ("rejected") from attempts that failed.
+// be shown ("rejected") from failed attempts ("failed").
 func (s *Server) handle(ctx context.Context, claims contract.PageClaims, _ struct{}) []byte {
 	began, outcome := time.Now(), "completed"
 	reply, err := s.render(ctx, claims)

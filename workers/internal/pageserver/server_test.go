@@ -62,7 +62,8 @@ func (*testEnv) OpenDocument(_ context.Context, org, id string) (domain.Document
 	return domain.Document{ID: id, MIMEType: kind, SHA256: &sum}, content, nil
 }
 
-// Picture returns page 1 or 2 of a document. Page 2 has many words.
+// Picture returns page 1 or 2 of a document. Page 2 has a word of 1 MiB, which does not fit into a
+// reply. Other pages cause errors.
 func (*testEnv) Picture(_ context.Context, content []byte, page int) (domain.PagePicture, error) {
 	p := domain.PagePicture{MIMEType: "image/png", Width: 1, Height: 1, Data: content, Words: []domain.PageWord{{Text: "a"}}}
 	switch page {

@@ -12,9 +12,9 @@ import (
 	"parley/workers/internal/document"
 )
 
-// cleanBlock cleans the text of a block. The result depends on the block's kind: some kinds keep
-// their lines and spaces. Headings and rows become single lines. The result is "" if the text has
-// no visible characters.
+// cleanBlock cleans the text of a block. The block's kind determines whether its lines and spaces
+// are kept. Headings and rows become single lines. The result is "" if the text has no visible
+// characters.
 func cleanBlock(kind document.Kind, s string) string {
 	switch kind {
 	case document.Verbatim:

@@ -78,7 +78,7 @@ func isCompound(content []byte) bool {
 // extensionNote returns a note if the extension of a file's name contradicts the file's content,
 // and otherwise "".
 func extensionNote(name, is string) string {
-	// Texts often have the extension of another text format, so this needs no note.
+	// Texts often have the extension of another text format, so such an extension needs no note.
 	said, ok := extensions[extension(name)]
 	if !ok || said == is || isTextType(said) && isTextType(is) || typeNames[is] == "" {
 		return ""
@@ -86,8 +86,8 @@ func extensionNote(name, is string) string {
 	return fmt.Sprintf("The file's name suggests %s, but the file is %s and was read as such.", typeNames[said], typeNames[is])
 }
 
-// isTextType reports whether a supported format is a text format. Documents of different text
-// formats can be distinguished only by their names.
+// isTextType reports whether a supported format is a text format. The content of a document often
+// does not show which text format it has.
 func isTextType(mimeType string) bool {
 	switch mimeType {
 	case HTML, Markdown, Text, CSV, TSV, JSON, JSONLines:
@@ -121,7 +121,7 @@ var mainParts = []struct{ part, is string }{
 }
 
 // detectArchive returns the type of a ZIP archive: an Office format, EPUB, another format that is
-// based on ZIP, or application/zip. Errors are those of package pack.
+// based on ZIP, or application/zip. Its errors are those of package pack.
 func detectArchive(content []byte) (string, error) {
 	a, err := pack.Open(content)
 	if err != nil {
@@ -134,7 +134,7 @@ func detectArchive(content []byte) (string, error) {
 		return "", err
 	}
 
-	// Some programs write content types with other capital letters.
+	// Some programs capitalize content types differently.
 	lower := bytes.ToLower(types)
 	for _, m := range mainParts {
 		if bytes.Contains(lower, []byte(m.part)) {
@@ -174,12 +174,13 @@ func optional(a *pack.Archive, name string) ([]byte, error) {
 	return content, err
 }
 
-// detectCompound returns the type of a file in Microsoft's compound format. The names in the file's
-// directory determine the type. It searches the whole file for these names instead of parsing the
-// directory.
+// detectCompound returns the type of a file in Microsoft's compound format. It does not parse the
+// file's directory, but searches the whole file for names that the directory may contain. If it
+// finds none, it uses the type that the library detects.
 func detectCompound(content []byte) (string, error) {
 	has := func(name string) bool { return bytes.Contains(content, utf16Name(name)) }
-	// An encrypted document contains the original package in a stream with this name.
+	// An encrypted document contains the original package in a stream with the name
+	// EncryptedPackage.
 	switch {
 	case has("EncryptedPackage"):
 		return "", &document.Failure{
@@ -223,8 +224,8 @@ func detectText(in Input) string {
 	}
 
 	// UTF-16 and UTF-32 texts contain zero bytes, so check these encodings before treating zero
-	// bytes as binary data.
-	// Cut off incomplete characters: the units have two or four bytes.
+	// bytes as binary data. Cut off an incomplete unit at the end of head. A unit has two or four
+	// bytes.
 	wide, isWide := charset.Wide(head[:len(head)&^3])
 	if !isWide {
 		if is := base(mimetype.Detect(in.Content).String()); isBinaryType(is, head) {
@@ -237,7 +238,8 @@ func detectText(in Input) string {
 }
 
 // textFor returns the text format of a document. start is the beginning of the document in lower
-// case. Only HTML and JSON are recognized by their content, so plain text is the default.
+// case. HTML, SVG and JSON are recognized by their content, and other formats by the declared type.
+// The default is plain text.
 func textFor(in Input, start string) string {
 	said := declaredType(in)
 	switch {
@@ -294,8 +296,9 @@ func looksLikeHTML(start string) bool {
 	return false
 }
 
-// declaredType returns the type that the extension of the document's name indicates or, if there is
-// none, the type that the sender declared. It returns "" if neither indicates a supported format.
+// declaredType returns the type for the extension of the document's name. If the extension is
+// unknown, declaredType returns the text format that the sender declared, or "" if the sender
+// declared none.
 func declaredType(in Input) string {
 	if is := extensions[extension(in.Name)]; is != "" {
 		return is
@@ -305,8 +308,7 @@ func declaredType(in Input) string {
 		return other
 	}
 
-	// Senders declare many kinds of files as text/plain, so this type does not distinguish text
-	// formats.
+	// Senders declare files of many formats as text/plain, so ignore this type.
 	if typeNames[is] != "" && isTextType(is) && is != Text {
 		return is
 	}

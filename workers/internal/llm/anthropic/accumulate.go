@@ -187,7 +187,7 @@ func (a *accumulator) response(model string, req llm.Request) (llm.Response, err
 	for _, b := range a.blocks {
 		switch {
 		case b.kind == kindToolUse && cut:
-			r.Text = llm.CleanText(b.arguments()) // the beginning of the answer; it is text and never executed
+			r.Text = llm.CleanText(b.arguments()) // the beginning of the answer, which is text and is never executed as a call
 		case b.kind == kindToolUse && !b.ended:
 			return llm.Response{}, llm.NewError(llm.KindTruncated, errors.New("a tool call is incomplete"))
 		case b.kind == kindToolUse && b.name == "":
@@ -224,8 +224,8 @@ func (a *accumulator) answers(req llm.Request) bool {
 		!slices.ContainsFunc(a.blocks, func(b *block) bool { return b.kind == kindToolUse && b.name != answerTool })
 }
 
-// stopReason returns the stop reason, or an error if the message is not an answer. answers is the
-// result of the method answers.
+// stopReason returns the stop reason, or an error if the message is not an answer. The argument
+// answers is the result of the method answers.
 func (a *accumulator) stopReason(answers bool) (llm.StopReason, error) {
 	switch a.stop {
 	case sdk.StopReasonRefusal:
@@ -255,8 +255,8 @@ func (a *accumulator) stopReason(answers bool) (llm.StopReason, error) {
 	return llm.StopEnd, nil
 }
 
-// cut returns the stop reason for an answer that reached the output limit. It returns an error if
-// the answer contains calls of other tools than answerTool, because they may be incomplete.
+// cut returns the stop reason for an answer that reached the output limit. If the answer contains
+// calls of tools other than answerTool, it returns an error, because these calls may be incomplete.
 func (a *accumulator) cut(answers bool) (llm.StopReason, error) {
 	if a.calls > 0 && !answers {
 		return "", remote.ErrCutCall()
@@ -271,7 +271,7 @@ func (a *accumulator) usage(req llm.Request, r *llm.Response) llm.Usage {
 		return u
 	}
 
-	// Without estimates, the limits on tokens would not apply if a server sends no counts.
+	// If a server sends no counts, the limits on tokens apply to estimates.
 	estimate := remote.EstimateUsage(req, r)
 	if !a.input.known {
 		u.InputTokens = estimate.InputTokens

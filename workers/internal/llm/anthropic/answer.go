@@ -21,9 +21,9 @@ func answerSpec(req llm.Request) llm.ToolSpec {
 	}
 }
 
-// useAnswer replaces the text of the answer by the arguments of a call to answerTool. If the model
-// also requests other tools, useAnswer drops the call, because the model answers again after their
-// results. It must be called only if the request has a schema for the answer.
+// useAnswer replaces the text of the answer with the arguments of a call to answerTool. If the
+// model also requests other tools, useAnswer drops the call, because the model answers again after
+// their results. It must be called only if the request has a schema for the answer.
 func useAnswer(r *llm.Response) {
 	at := slices.IndexFunc(r.ToolCalls, func(c llm.ToolCall) bool { return c.Name == answerTool })
 	if at < 0 {

@@ -248,7 +248,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestScript checks the responses to calls of a server that follows a script.
+// TestScript checks the answers of a model whose server follows a script.
 func TestScript(t *testing.T) {
 	t.Parallel()
 	stub := anthropicstub.New()

@@ -10,5 +10,6 @@
 //   - Thinking: it is not part of the answer. It is stored as [llm.Message.Thinking] and sent back
 //     to the same model, which may reject a tool result without it.
 //   - The protocol's rules for prompts. Tool results follow the calls directly, in one message. Ids
-//     and names contain only permitted characters. Texts are not empty. The answer has a limit.
+//     and names contain only permitted characters. Texts are not empty. Each call limits the
+//     length of the answer.
 package anthropic

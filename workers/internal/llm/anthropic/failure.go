@@ -66,8 +66,8 @@ func statusFor(kind string) int {
 	}
 }
 
-// kindFor returns the kind of a failure. kind is the provider's error type, and message is the
-// provider's error message in lower case.
+// kindFor returns the kind of a failure. The argument kind is the provider's error type, and the
+// argument message is the provider's error message in lower case.
 func kindFor(status int, kind, message string) llm.Kind {
 	// Anthropic uses the status 400 for several kinds of failures, which differ only in their
 	// messages.

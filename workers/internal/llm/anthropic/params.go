@@ -64,10 +64,10 @@ func (m *Model) params(req llm.Request) (sdk.MessageNewParams, error) {
 	return p, nil
 }
 
-// addAnswerTool adds the tool for an answer with a schema to the tools of the request. If there is
-// no other tool that the model may call, the model must call the answer tool. If the model must
-// call another tool, the answer tool is not offered, because the model could call the answer tool
-// instead.
+// addAnswerTool adds the answer tool to the tools of a request that has a schema for the answer. If
+// there is no other tool that the model may call, the model must call the answer tool. If the model
+// must call another tool, the answer tool is not offered, because the model could call the answer
+// tool instead.
 func (m *Model) addAnswerTool(p *sdk.MessageNewParams, req *llm.Request) {
 	// A model that always thinks rejects a choice that forces a call, so this model may choose
 	// freely.
@@ -107,8 +107,8 @@ func (m *Model) chooseTools(p *sdk.MessageNewParams, req llm.Request) {
 	}
 }
 
-// blocks returns the role and the content of a message. Tool results have the role "user". It fails
-// for an unknown role.
+// blocks returns the role and the content of a message. Tool results have the role "user". blocks
+// fails for an unknown role, and for a tool message without a result.
 func (m *Model) blocks(message llm.Message) (sdk.MessageParamRole, []sdk.ContentBlockParamUnion, error) {
 	switch {
 	case message.Role == llm.RoleUser:

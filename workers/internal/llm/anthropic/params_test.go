@@ -12,8 +12,8 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// TestArgumentsComeAsTheyAreWritten checks an option of tools that is sent only to Anthropic's own
-// service.
+// TestArgumentsComeAsTheyAreWritten checks that newTool sets the option eager_input_streaming only
+// if its argument eager is true.
 func TestArgumentsComeAsTheyAreWritten(t *testing.T) {
 	t.Parallel()
 	for eager, want := range map[bool]string{

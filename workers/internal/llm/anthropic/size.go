@@ -13,8 +13,8 @@ type size struct {
 // answers. Longer answers would exceed the time limit of a call.
 const usualOutput = 32_000
 
-// unknownOutput is the default limit of an answer for unknown models. It is the smallest output
-// limit of all current models.
+// unknownOutput is the default limit of an answer for unknown models. All models in the table of
+// sizeFor, except the oldest, have at least this output limit.
 const unknownOutput = 8_192
 
 // sizeFor returns the published size of a model. It uses the first prefix in the table that matches

@@ -16,8 +16,8 @@ const (
 	maxFaults = 5                // number of consecutive faults that open a breaker
 	openTime  = 10 * time.Second // time for which an open breaker rejects calls
 	// probeTime is the retry delay of calls that are rejected while the breaker tests the provider
-	// with one call. It is longer than the agent loop's own retry delays, so rejected runs are
-	// requeued.
+	// with one call. It is longer than the agent loop's own retry delays, so runs whose calls are
+	// rejected are requeued.
 	probeTime = 2 * time.Second
 	// maxCircuits is the maximum number of breakers. Callers choose the names of models, so without
 	// this limit they could create any number of breakers.
@@ -147,8 +147,8 @@ type model struct {
 	circuit *circuit
 }
 
-// Stream makes a call if the breaker allows it; see [llm.Model]. The results are named because a copy
-// of the response would stay on the stack during the call.
+// Stream makes a call if the breaker allows it; see [llm.Model]. Without named results, an
+// additional copy of the response would stay on the stack during the call.
 func (m *model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (res llm.Response, err error) {
 	if ctx.Err() != nil {
 		return m.Model.Stream(ctx, req, emit) // returns the context's error

@@ -129,7 +129,7 @@ func (s Subject) cancelStreaming(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	out := call(ctx, s.New(t), func(int) { cancel() })
-	// A cancelled model may return the complete answer, but never a part of it.
+	// A cancelled call may return the complete answer, but never a part of the answer.
 	if out.err == nil && strings.Join(out.deltas, "") != out.res.Text {
 		t.Errorf("the call returned the answer %[2]q, but emitted only %[1]q", out.deltas, out.res.Text)
 	}
@@ -197,7 +197,8 @@ func (s Subject) requestUntouched(t *testing.T) {
 	}
 }
 
-// render formats a request and all values to which it points, so that a test can detect changes.
+// render formats the messages of a request and the values to which they point, so that a test can
+// detect changes.
 func render(req llm.Request) string {
 	var b strings.Builder
 	for _, m := range req.Messages {

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// Serve runs an HTTP server over net.Pipe and returns a function that connects to it. It is meant
-// for synctest bubbles, in which a goroutine that waits for a pipe is durably blocked. The test
-// must close all clients before it ends.
+// Serve runs an HTTP server over net.Pipe and returns a function that connects to the server. It is
+// meant for synctest bubbles, in which a goroutine that waits for a pipe is durably blocked. The
+// test must close all clients before it ends.
 func Serve(t *testing.T, handler http.Handler) func(ctx context.Context, network, address string) (net.Conn, error) {
 	t.Helper()
 	listener := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}

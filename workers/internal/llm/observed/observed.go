@@ -84,8 +84,8 @@ type model struct {
 	name     string // name of the model at the provider
 }
 
-// Stream makes a call and records it. The results are named because a copy of the response would
-// stay on the stack during the call.
+// Stream makes a call and records it. Without named results, an additional copy of the response
+// would stay on the stack during the call.
 func (m *model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (res llm.Response, err error) {
 	began, first := time.Now(), time.Duration(0)
 	ctx, span := tracing.Child(ctx, tracing.Client, "chat", m.name)
@@ -117,8 +117,8 @@ func (m *model) record(ctx context.Context, span tracing.Span, took, first time.
 	m.end(span, res)
 }
 
-// outcomeFor returns the value of the label "outcome" for a call that returned err: completed,
-// stopped if the caller gave up, or the kind of failure.
+// outcomeFor returns the value of the label "outcome" for a call that returned err: "completed",
+// "stopped" if ctx has ended, the kind of an *llm.Error, or "failed" for any other error.
 func outcomeFor(ctx context.Context, err error) string {
 	var failed *llm.Error
 	switch {

@@ -14,8 +14,7 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// one is a provider with a single model. The calls of the model fail if its name asks for a
-// failure.
+// one is a provider of models, and each of these models. The calls of the model "broken" fail.
 type one struct{ name string }
 
 // Model returns a model with the given name.
@@ -24,7 +23,7 @@ func (one) Model(name string) (llm.Model, error) { return one{name}, nil }
 // Info returns the model's name.
 func (o one) Info() llm.Info { return llm.Info{Name: "stub/" + o.name} }
 
-// Stream returns a fixed answer, or fails if the model's name asks for a failure.
+// Stream returns a fixed answer, but fails for the model "broken".
 func (o one) Stream(_ context.Context, _ llm.Request, emit func(llm.Delta)) (llm.Response, error) {
 	if o.name == "broken" {
 		return llm.Response{}, llm.NewError(llm.KindRateLimited, nil)

@@ -107,13 +107,13 @@ func (a *accumulator) call(index int64, id string) *partialCall {
 // model is the name of the model in the answer. Usage that the provider has not sent is estimated
 // from req.
 //
-// It returns an error if the answer was filtered before any text, or if it was truncated within a
-// tool call.
+// response returns an error if the answer was filtered before any text, or if a tool call may be
+// incomplete.
 func (a *accumulator) response(model string, req llm.Request) (llm.Response, error) {
 	r := llm.Response{Text: a.text.String(), Model: model, StopReason: llm.StopEnd}
 	cut := a.finish == "length" || a.finish == "max_tokens" || a.finish == "model_length" // compatible servers send the last two values
 	switch {
-	case a.finish == "content_filter" && (r.Text == "" || len(a.calls) > 0): // the answer has no text, or it stopped within a tool call
+	case a.finish == "content_filter" && (r.Text == "" || len(a.calls) > 0): // the answer has no text, or a tool call may be incomplete
 		return llm.Response{}, llm.NewError(llm.KindFiltered, nil)
 	case a.finish == "content_filter":
 		r.StopReason = llm.StopFiltered

@@ -9,7 +9,8 @@ import (
 )
 
 // chunk contains those fields of a chunk that this package uses. The SDK's own type decodes every
-// field and keeps its source, which costs several times as much for each piece of an answer.
+// field and also keeps the field's JSON text. This costs several times as much processor time for
+// each piece of an answer.
 type chunk struct {
 	Error   jsontext.Value `json:"error"` // set if the event is an error and not a chunk
 	Choices []choice       `json:"choices"`
@@ -42,15 +43,16 @@ type callPiece struct {
 	} `json:"function"`
 }
 
-// decodeChunk decodes a chunk into c. All fields of c must be zero, except that the memory of
-// c.Choices is reused if it has a capacity. It fails only if data is not JSON.
+// decodeChunk decodes a chunk into c. All fields of c must be zero, except that c.Choices may be an
+// empty slice, whose memory is reused. decodeChunk fails only if data is not JSON.
 func decodeChunk(data []byte, c *chunk) error {
 	if jsonv2.Unmarshal(data, c) == nil {
 		return nil
 	}
 
-	// If this fails, use the decoder of encoding/json, which ignores fields of an unexpected type.
-	// Some servers send such fields, for example a list of thoughts as the content.
+	// The decoder above fails if a field has an unexpected type, but the decoder of encoding/json
+	// ignores such a field. Some servers send such fields, for example a list of thoughts as the
+	// content.
 	*c = chunk{}
 	err := json.Unmarshal(data, c)
 	if _, ignored := errors.AsType[*json.UnmarshalTypeError](err); ignored {

@@ -106,8 +106,9 @@ func kind(status int, code, message string) llm.Kind {
 	}
 }
 
-// isContextLength reports whether an error means that the prompt is too long. It checks OpenAI's
-// code and, because vLLM and llama.cpp send no code, also the words of their messages.
+// isContextLength reports whether an error means that the prompt is too long. The argument code
+// contains the code and the type of the error. isContextLength also searches the message, because
+// some servers send neither.
 func isContextLength(code, message string) bool {
 	if strings.Contains(code, "context_length") || strings.Contains(code, "exceed_context_size") {
 		return true

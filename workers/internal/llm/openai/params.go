@@ -16,7 +16,8 @@ import (
 // own service. OpenAI's newer models require the parameter max_completion_tokens, which many other
 // servers do not support.
 //
-// It fails for a message with an unknown role, and for a tool whose schema is not a JSON object.
+// newParams fails for a message with an unknown role, and for a tool whose schema is not a JSON
+// object.
 func newParams(model string, req llm.Request, official bool) (sdk.ChatCompletionNewParams, error) {
 	p := sdk.ChatCompletionNewParams{
 		Model:         model,
@@ -61,8 +62,8 @@ func newParams(model string, req llm.Request, official bool) (sdk.ChatCompletion
 	return p, nil
 }
 
-// toolChoice converts the choice of tools. If the request has no choice, toolChoice omits the
-// parameter, because not every server supports it.
+// toolChoice converts the choice of tools. If the request has no tools, or the model may choose
+// freely, toolChoice omits the parameter, because not every server supports it.
 func toolChoice(req llm.Request) (choice sdk.ChatCompletionToolChoiceOptionUnionParam) {
 	switch {
 	case len(req.Tools) == 0 || req.ToolChoice == "" || req.ToolChoice == domain.ChoiceAuto:
@@ -74,7 +75,8 @@ func toolChoice(req llm.Request) (choice sdk.ChatCompletionToolChoiceOptionUnion
 	return choice
 }
 
-// newMessage converts a message. It fails for an unknown role.
+// newMessage converts a message. It fails for an unknown role, and for a tool message without a
+// result.
 func newMessage(m llm.Message) (sdk.ChatCompletionMessageParamUnion, error) {
 	switch {
 	case m.Role == llm.RoleUser:

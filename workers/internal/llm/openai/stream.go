@@ -25,8 +25,8 @@ const (
 // event and parses it three times. The SDK's stream took two thirds of the time that a worker needs
 // for a piece of an answer.
 //
-// It is used by one goroutine. Next reads the next chunk, Current returns that chunk, and Err
-// returns the error that ended the stream.
+// A chunkStream must be used by only one goroutine. Next reads the next chunk, Current returns that
+// chunk, and Err returns the error that ended the stream.
 type chunkStream struct {
 	body    io.ReadCloser
 	lines   *bufio.Scanner

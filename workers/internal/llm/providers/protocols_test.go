@@ -13,7 +13,8 @@ import (
 	"parley/workers/internal/llm/openai"
 )
 
-// stub is a server that implements the protocol of a provider and answers by rules.
+// stub is a server that implements the protocol of a provider. It derives each answer from the
+// prompt, or follows a script.
 type stub interface {
 	http.Handler
 	Count(prompt string) int

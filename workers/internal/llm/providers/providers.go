@@ -35,8 +35,8 @@ type Config struct {
 }
 
 // New returns the registry. The registry always contains "offline" and "offline/echo". It contains
-// "openai/…" or "anthropic/…", with a circuit breaker for each model, if the provider's key or
-// address is set. New returns an error if a setting is malformed or the default model does not
+// the models of OpenAI or Anthropic, each with a circuit breaker, if the key or the address of this
+// provider is set. New returns an error if a setting is malformed or the default model does not
 // exist.
 func New(cfg Config) (*llm.Registry, error) {
 	set := map[string]llm.Provider{"offline": offline.Provider{}}

@@ -115,7 +115,8 @@ func TestNothingFromTheEnvironment(t *testing.T) {
 			}
 		}
 
-		// If the model used this proxy, it would connect to the proxy instead of the server.
+		// If the model used the proxy from HTTP_PROXY, it would dial the proxy instead of
+		// model.test.
 		dialled := make(chan string, 1)
 		m := p.new(t, openai.Config{BaseURL: "http://model.test" + p.base, Dial: func(_ context.Context, _, address string) (net.Conn, error) {
 			dialled <- address

@@ -128,7 +128,8 @@ func checkProvider(t *testing.T, recording string, got *domain.ProviderError) {
 	}
 }
 
-// TestProvidersExplainThemselves checks the messages that admins read for some recorded responses.
+// TestProvidersExplainThemselves checks, for some recorded responses, the status and the message
+// that admins can read.
 func TestProvidersExplainThemselves(t *testing.T) {
 	t.Parallel()
 	for _, p := range protocols() {

@@ -59,7 +59,7 @@ func (c *capped) RoundTrip(req *http.Request) (*http.Response, error) {
 // CloseIdleConnections closes the idle connections of the wrapped transport.
 func (c *capped) CloseIdleConnections() { c.next.CloseIdleConnections() }
 
-// newTransport returns a transport that uses no proxy and limits the number of connections.
+// newTransport returns a transport that uses no proxy and limits the number of idle connections.
 func newTransport(dial Dial, limits Limits) *http.Transport {
 	if dial == nil {
 		dial = (&net.Dialer{KeepAlive: 30 * time.Second}).DialContext
@@ -109,8 +109,9 @@ func ModelName(name string) bool {
 	return name != "" && !strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f })
 }
 
-// CheckStream returns an error if a response is not an event stream. An example is a redirect or a
-// web page at a wrong address.
+// CheckStream returns an error if a response has another status than 200, or the content type of a
+// web page or of JSON. If the configured address is wrong, its server may respond with a redirect
+// or a web page.
 func CheckStream(res *http.Response) error {
 	media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	if res.StatusCode == http.StatusOK && media != "text/html" && media != "application/json" {

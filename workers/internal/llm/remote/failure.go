@@ -58,8 +58,8 @@ func failure(callCtx context.Context, ended FailedStream) *llm.Error {
 		return e
 	}
 
-	// If there is an error response, classify it first, because the stream's error is only its
-	// consequence.
+	// If there is an error response, classify the response first, because it has caused the
+	// stream's error.
 	res, err := ended.Response, ended.Err
 	if res != nil && res.StatusCode >= http.StatusBadRequest {
 		body := readError(res.Body)

@@ -64,7 +64,7 @@ func StartWatch(parent context.Context, limits Limits) (context.Context, *Watch)
 		return time.AfterFunc(d, func() { cancel(cause) })
 	}
 
-	// Start all timers now, because each limit counts from the start of the call.
+	// Start these timers now, because these limits count from the start of the call.
 	w.connect = after(limits.Connect, errConnect)
 	w.total = time.AfterFunc(limits.Total, func() { cancel(w.overdue()) })
 	w.chunk = after(limits.FirstToken, errFirstToken)
@@ -82,8 +82,8 @@ func StartWatch(parent context.Context, limits Limits) (context.Context, *Watch)
 // Unsent reports whether the request was certainly not sent, because no connection was established.
 func (w *Watch) Unsent() bool { return !w.reached.Load() }
 
-// Pause stops the timer for chunks after a chunk has arrived. When Resume starts the timer again,
-// its limit is IdleChunk.
+// Pause stops the timer for chunks after a chunk has arrived. Resume starts the timer again, with
+// the limit IdleChunk.
 func (w *Watch) Pause() {
 	w.chunk.Stop()
 	if w.begun.CompareAndSwap(false, true) {
@@ -100,9 +100,9 @@ func (w *Watch) Resume() {
 	}
 }
 
-// overdue returns the cause of a cancellation after the total limit was exceeded. The cause shows
-// whether the answer was still arriving. If it was still arriving, the provider is not at fault:
-// the prompt may demand a long answer, or the caller may read slowly.
+// overdue returns the cause with which a request is cancelled when it exceeds the total limit. The
+// cause shows whether chunks of the answer have arrived. If they have, the provider is not at
+// fault: the prompt may demand a long answer, or the caller may read slowly.
 func (w *Watch) overdue() error {
 	if w.begun.Load() {
 		return errLong
@@ -114,8 +114,8 @@ func (w *Watch) overdue() error {
 // when the answer is complete.
 func (w *Watch) Finishing() { w.limits.IdleChunk = min(w.limits.IdleChunk, afterFinish) }
 
-// limitFor returns the exceeded limit for which ctx was cancelled, or nil if ctx was not cancelled
-// for a limit.
+// limitFor returns the error of the exceeded limit that has cancelled ctx, or nil if no limit has
+// cancelled ctx.
 func limitFor(ctx context.Context) error {
 	for _, limit := range []error{errConnect, errFirstToken, errIdle, errTotal, errLong} {
 		if errors.Is(context.Cause(ctx), limit) {

@@ -16,7 +16,7 @@ const redacted = "[redacted]"
 
 // secrets matches credentials, and ids of the operator's account at the provider, that a provider's
 // message may contain: headers, keys, tokens, credentials in URLs, and the ids of organizations and
-// projects. Providers mask parts of keys with asterisks or dots.
+// projects. It also matches keys that a provider has partly masked with asterisks or dots.
 var secrets = regexp.MustCompile(`(?i)` + strings.Join([]string{
 	`\b(?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:(?:bearer|basic)\s+)?[^\s"',;]+`,
 	`\b(?:x-)?(?:goog-)?api[-_]?key["']?\s*[:=]\s*["']?[^\s"',;]+`,
@@ -39,7 +39,8 @@ var secrets = regexp.MustCompile(`(?i)` + strings.Join([]string{
 
 // addresses and hosts match the addresses of the operator's servers. addresses matches URLs. hosts
 // matches hosts with a port, names of private and common domains, and IP addresses. A port must
-// have two digits, because model names such as phi:3b and claude:0 end with a single digit.
+// have at least two digits, because model names such as phi:3b and claude:0 end with a single
+// digit.
 var (
 	addresses = regexp.MustCompile(`(?i)\b[a-z][a-z0-9+.-]*://[^\s"<>]+`)
 	hosts     = regexp.MustCompile(`(?i)` + strings.Join([]string{
@@ -60,12 +61,12 @@ func newRefusal(status int, message, key string) *domain.ProviderError {
 	if len(key) >= 4 {
 		message = strings.ReplaceAll(message, key, redacted)
 	}
-	// Truncate the message only after the redaction. A truncated secret at its end would not be
-	// recognized.
+	// Truncate the message only after the redaction. Otherwise, a truncated secret at the end of
+	// the message would not be recognized.
 	message = addresses.ReplaceAllString(message, redacted)
 	message = secrets.ReplaceAllString(message, redacted)
 	message = hosts.ReplaceAllString(message, redacted)
-	message = strings.ReplaceAll(message, redacted+redacted, redacted) // join the replacements of a key and of its masked part
+	message = strings.ReplaceAll(message, redacted+redacted, redacted) // combine adjacent replacements, such as those of parts of a key
 	message = strings.Join(strings.FieldsFunc(llm.CleanText(message), func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)
 	}), " ")

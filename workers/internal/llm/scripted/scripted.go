@@ -24,7 +24,8 @@ type Call struct {
 }
 
 // Model follows its script: each call has the next outcome. After the last outcome, every call
-// fails with ErrOver. It is safe for concurrent use.
+// fails with ErrOver, unless the function Forever has created the model. It is safe for concurrent
+// use.
 type Model struct {
 	name     string
 	mu       sync.Mutex

@@ -17,10 +17,10 @@ import (
 // sample is the number of bytes from which the encoding of a text is detected.
 const sample = 64 << 10
 
-// Decode converts a text to UTF-8 and returns the name of its original encoding. The first of these
-// rules that applies determines the encoding: the text is UTF-16 or UTF-32, the text is
-// ISO-2022-JP, the text is UTF-8 except for a few bytes, the declared encoding ("" for none),
-// detection.
+// Decode converts a text to UTF-8 and returns the name of its original encoding. Decode uses the
+// first of these encodings that fits the text: UTF-16 or UTF-32; ISO-2022-JP; UTF-8, except for a
+// few bytes; the declared encoding ("" for none); the encoding that statistics of the bytes
+// suggest.
 //
 // A declared encoding is ignored if it would make more than one in 50 bytes of the text
 // undecodable. Names are those of the WHATWG Encoding Standard, in lower case. Texts in UTF-16 and
@@ -48,8 +48,8 @@ func Decode(content []byte, declared string) (text, name string) {
 }
 
 // mostlyUTF8 reports whether a text is UTF-8, except for a few invalid bytes: fewer than one for
-// every 20 characters outside of ASCII. A text may be truncated, and a log may contain lines in
-// another encoding.
+// every 20 characters outside of ASCII. Such bytes occur at the end of truncated texts, and in logs
+// with some lines in another encoding.
 func mostlyUTF8(content []byte) bool {
 	if utf8.Valid(content) {
 		return true
@@ -84,7 +84,8 @@ func known(label string) string {
 }
 
 // guess detects an encoding with two libraries. One of them recognizes more European languages, and
-// the other recognizes the DOS code pages. Without a likely result, guess returns windows-1252.
+// the other recognizes the DOS code pages. If neither library has a result, not even a doubtful
+// one, guess returns windows-1252.
 func guess(content []byte) string {
 	head := content
 	if len(head) > sample {
@@ -102,7 +103,7 @@ func guess(content []byte) string {
 		return superset(other.Encoding)
 	}
 
-	// A doubtful result is better than the default.
+	// A doubtful result of the first library is more often right than the default.
 	if err == nil && best.Confidence >= 10 && known(best.Charset) != "" {
 		return superset(best.Charset)
 	}
@@ -112,8 +113,8 @@ func guess(content []byte) string {
 // isThai reports whether a text is Thai. It is needed because both libraries mistake short Thai
 // texts for Chinese. Thai is recognized by its vowel and tone marks, which follow letters.
 //
-// A text needs at least ten Thai characters, of which one in eight is a mark, and almost all marks
-// must follow a letter. A byte that no Thai encoding uses excludes Thai.
+// A text needs at least ten Thai characters, of which at least one in eight is a mark, and almost
+// all marks must follow a letter. A byte that no Thai encoding uses excludes Thai.
 func isThai(head []byte) bool {
 	var count [4]int
 	astray := 0
@@ -164,8 +165,8 @@ func nonASCIISample(content []byte) []byte {
 	return content[from:min(from+sample, len(content))]
 }
 
-// superset returns an encoding that contains the named encoding. Texts that declare the smaller
-// encoding often use characters of the larger one.
+// superset returns an encoding that contains all characters of the named encoding. Texts that
+// declare the smaller encoding often use characters of the larger one.
 func superset(name string) string {
 	switch strings.ToLower(name) {
 	case "iso-8859-1", "ascii", "us-ascii":
@@ -215,7 +216,7 @@ func Wide(content []byte) (string, bool) {
 
 // wide returns the UTF-16 or UTF-32 encoding of a text, or nil if the text has another encoding.
 func wide(content []byte) encoding.Encoding {
-	// The mark of UTF-32 begins with the mark of UTF-16, so UTF-32 comes first.
+	// UTF-32's little-endian byte order mark begins with that of UTF-16, so check UTF-32 first.
 	switch {
 	case bytes.HasPrefix(content, []byte("\xFF\xFE\x00\x00")):
 		return utf32.UTF32(utf32.LittleEndian, utf32.UseBOM)
@@ -286,9 +287,10 @@ func controls(head []byte) int {
 	return n
 }
 
-// utf16Text returns a score for a byte order, or 0 if the text contains invalid characters. The
-// score is the number of ASCII characters. Each space or newline counts as a hundred characters,
-// because the same bytes in the wrong byte order would be characters that do not occur in texts.
+// utf16Text returns a score for a byte order, or 0 if the text contains invalid characters or too
+// few ASCII characters. The score is the number of ASCII characters, where each space or newline
+// counts as a hundred characters. In the wrong byte order, the bytes of a space or newline are a
+// character that is rare in texts.
 func utf16Text(head []byte, order binary.ByteOrder) int {
 	ascii, spaces, units := 0, 0, 0
 	for i := 0; i+2 <= len(head); i += 2 {

@@ -19,8 +19,8 @@ import (
 // the manifest refers to a file outside of the book. properties is a list separated by spaces.
 type item struct{ part, mimeType, properties string }
 
-// book contains the information from a book's package document. It is complete after open and then
-// not changed, except for the notes in info.
+// book contains the information from a book's package document. The function open fills it.
+// Afterwards, only the notes in info may change.
 type book struct {
 	info document.Info
 	// items contains the files of the manifest by their ids.

@@ -11,8 +11,8 @@ import (
 	"parley/workers/internal/parse/pack"
 )
 
-// titles returns the titles of a book's parts by part, as listed in the book's table of contents.
-// Parts without an entry have no title. The map is empty if the book has no table of contents.
+// titles maps the parts of a book to their titles in the book's table of contents. Parts without an
+// entry have no title. The map is empty if the book has no table of contents.
 //
 // The table of contents of EPUB 3 takes precedence over that of EPUB 2. Books that support both
 // versions contain both.
@@ -49,8 +49,8 @@ func enter(titles map[string]string, part, title string) {
 	}
 }
 
-// oldTitles reads the titles from a table of contents in the format of EPUB 2 into titles. A
-// missing table of contents is not an error.
+// oldTitles adds the titles in a table of contents of EPUB 2 to the map titles. A missing table of
+// contents is not an error.
 func (b *book) oldTitles(a *pack.Archive, titles map[string]string) error {
 	part := b.items[b.toc].part
 	for _, it := range b.items {
