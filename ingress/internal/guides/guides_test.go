@@ -158,8 +158,8 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// TestCellLabels checks that the cells of a wide table have the names of their columns, except the
-// first cell of each row.
+// TestCellLabels checks that the cells of a wide table have the headers of their columns as labels,
+// except the first cell of each row.
 func TestCellLabels(t *testing.T) {
 	t.Parallel()
 	page, err := render("page", []byte("# Title\n\n| `source` | signed by | \"id\" |\n|---|---|---|\n| `a` | b |  |\n| c | d | e |\n\n| x | y |\n|---|---|\n| 1 | 2 |\n"))

@@ -27,7 +27,8 @@ var (
 	// readers matches the languages of code that reads environment variables. Blocks of other
 	// languages are not executed.
 	readers = regexp.MustCompile(`^(sh|js|python|go)$`)
-	// mentions matches the name of a variable, and whether a value is assigned to it.
+	// mentions matches the name of a variable, and the equals sign if a value is assigned to the
+	// variable.
 	mentions = regexp.MustCompile(`\b(PARLEY_BASE_URL|PARLEY_API_KEY|AGENT_ID|RUN)\b(=?)`)
 )
 

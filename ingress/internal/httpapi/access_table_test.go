@@ -17,7 +17,7 @@ const (
 	forSession = "session" // login sessions: cookie and bearer
 	forSystem  = "system"  // API keys, but no browser
 	forKey     = "key"     // API keys, except from browsers
-	forVoice   = "voice"   // people and keys, but not with a cookie and not from pages of other origins
+	forVoice   = "voice"   // people and keys; requests with a cookie and requests from pages of other origins are rejected
 	forPage    = "page"    // pages whose origin an agent's widget lists; credentials are ignored
 )
 

@@ -70,8 +70,9 @@ func TestOrganizationsAreLimited(t *testing.T) {
 	accept().want(t, "the invitation still holds", 201, "")
 }
 
-// One client address may create only a limited number of accounts per hour: through the API, on the
-// page and with invitations. Other addresses are not affected.
+// Only a limited number of accounts per hour may be created from one client address. All accounts
+// count, whether created through the API, on the page or with an invitation. Other addresses are
+// not affected.
 func TestSignupsAreBoundedByAddress(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)

@@ -14,13 +14,14 @@ import (
 )
 
 // admissionHandler returns a handler that checks a request with admit and then calls the route's
-// handler. If the handler may wait, admit runs on a goroutine of package offload. The route is
-// passed by pointer, because a Route is large and would stay on the stacks of waiting requests.
-// Handlers of the routes under /api, /v1 and /mcp are called only through the returned handler.
+// handler. If the handler may wait for a run, admit runs on a goroutine of package offload. The
+// route is passed by pointer, because a Route is large and would stay on the stacks of waiting
+// requests. Handlers of the routes under /api, /v1 and /mcp are called only through the returned
+// handler.
 func (a *api) admissionHandler(r httpx.Route) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		defer httpx.EndReservation(c)
-		defer httpx.ReleaseBody(c) // releases the slot if no run was accepted
+		defer httpx.ReleaseBody(c) // releases the slot of the body, if the handler has not done so
 
 		var err error
 		if r.Waits {

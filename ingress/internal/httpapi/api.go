@@ -74,7 +74,7 @@ type Deps struct {
 	Changes *changes.Hub
 	// Notifies workers of documents, and clients of changes.
 	Jobs     knowledge.JobNotifier
-	Searches knowledge.SearchCaller // searches documents; also checks connections and embeds texts, because all three call workers
+	Searches knowledge.SearchCaller // lets workers search documents, check connections and embed texts
 	// Signs links and claims.
 	Signer   filelink.Signer
 	Outbound notification.AddressChecker // checks the addresses of notification endpoints

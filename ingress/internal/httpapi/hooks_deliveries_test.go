@@ -385,8 +385,8 @@ func TestHooksThatAcceptNoDeliveries(t *testing.T) {
 	a.from("GET", hook.ReceivePath+id.New(id.Hook), "").want(t, "another method", 405, "method_not_allowed")
 }
 
-// The id of a delivery suffices if only one hook has a delivery with that id. If the query names a
-// hook, the delivery must belong to it.
+// The id alone identifies a delivery if only one hook has a delivery with that id. If the query
+// names a hook, the delivery must belong to that hook.
 func TestDeliveriesAreReadByIDAlone(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

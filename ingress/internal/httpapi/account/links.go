@@ -71,7 +71,7 @@ func (h *Handler) acceptInvitation(c *gin.Context, body acceptBody, mayJoin bool
 	token, login := h.newLogin(c)
 	userID := person.UserID
 
-	// The session in which the caller accepts is recorded.
+	// Record the session in which the caller accepts the invitation.
 	login.LoginID = person.Credential
 	if userID == "" {
 		var isNew bool
@@ -121,7 +121,7 @@ func (h *Handler) openAccount(c *gin.Context, email string, body acceptBody, may
 	found := &httpx.Problems{}
 	checkPassword(found, "password", body.Password.Value)
 	switch fault := found.Err(); {
-	case fault != nil: // report problems of the password first, because the other error reveals that the address has an account
+	case fault != nil: // problems of the password come first, because the other error shows that an account exists
 		return "", "", false, fault
 	case proven:
 		return "", "", false, err

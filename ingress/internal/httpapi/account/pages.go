@@ -85,7 +85,7 @@ func (h *Pages) LoginPage(c *gin.Context) {
 // showLogin shows the login page. It adds the settings of the service to shown.
 func (h *Handler) showLogin(c *gin.Context, status int, shown web.Login) {
 	shown.OpenID, shown.Reset, shown.Links = h.provider != nil, h.Reset, h.Owner != ""
-	if h.OnThisMachine(c.Request) { // others do not learn the address of the account
+	if h.OnThisMachine(c.Request) { // clients on other machines do not learn the address of the account
 		shown.Owner = h.Owner
 	}
 	page, err := web.RenderLogin(shown)

@@ -127,7 +127,7 @@ func (h *Handler) checkConnections(ctx context.Context, org, keyID string, agent
 }
 
 // checkState returns a text that identifies the result of a check, for an agent's entity tag. It
-// returns "" if there was no check. It changes with each check.
+// returns "" if there was no check. The text changes with each check.
 func checkState(check *domain.AgentCheck) string {
 	if check == nil {
 		return ""

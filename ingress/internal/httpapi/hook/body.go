@@ -37,7 +37,7 @@ type hookFields struct {
 	Name httpx.Optional[string] `json:"name"`
 	// Agent that the deliveries start.
 	AgentID httpx.Optional[string] `json:"agentId"`
-	// API key of the organization with whose rights the runs start.
+	// Id of one of the organization's API keys; the runs start with the rights of this key.
 	KeyID httpx.Optional[string] `json:"keyId"`
 	// Header with the signature or token.
 	SignatureHeader httpx.Removable[string] `json:"signatureHeader"`
