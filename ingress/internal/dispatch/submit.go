@@ -392,9 +392,9 @@ func (s *Submission) Prepare(ctx context.Context) error {
 }
 
 // attach returns an existing run as the run of the submission. The run has the submission's key, or
-// an earlier attempt of the request has started it. It returns an error if the submission differs
-// from the request that started the run. It also returns an error if the caller may not read the
-// run, for example after losing the admin role.
+// an earlier attempt of the request has started it. attach returns an error if the submission
+// differs from the request that started the run. It also returns an error if the caller may not
+// read the run, for example after losing the admin role.
 func attach(s *Submission, run *rundb.StoredRun) (*Submitted, error) {
 	if !s.Caller.MayRead(run.Principal) {
 		return nil, apierr.New(apierr.PermissionDenied, "the run of this idempotency key belongs to another caller; use another key")
@@ -419,7 +419,7 @@ func attach(s *Submission, run *rundb.StoredRun) (*Submitted, error) {
 func (r *Submitter) Follow(ctx context.Context, s *Submission, t Charge, reserve stream.Reserve) (*stream.Reader, *rundb.StoredRun, error) {
 	var reader *stream.Reader // created before the run exists, so that it misses no event
 	sub, err := r.Begin(ctx, s, t, func(runID string) { reader = r.streams.Follow(runID) })
-	if reader != nil && (err != nil || sub.Existing) { // the reader is for a run that was not accepted in the end
+	if reader != nil && (err != nil || sub.Existing) { // the new run that the reader would follow was not accepted
 		reader.Close()
 	}
 	if err != nil {
@@ -438,7 +438,7 @@ func (r *Submitter) Follow(ctx context.Context, s *Submission, t Charge, reserve
 	return reader, run, err
 }
 
-// WithinBudget returns budget_exceeded if a budget that applies to a run with these properties is
+// WithinBudget returns budget_exceeded if a budget that applies to a run with these arguments is
 // used up. keyID and automationID may be empty.
 func (r *Submitter) WithinBudget(ctx context.Context, org, agentID, keyID, automationID string) error {
 	if org == domain.DemoOrganization { // demo runs are limited by DEMO_DAILY_TOKENS instead

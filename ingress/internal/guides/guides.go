@@ -9,7 +9,7 @@
 //
 // Links between files become links between pages, and the examples' variables are explained on each
 // page that uses them. The result never changes, so it is safe for concurrent use. The page of
-// error codes is not a part of it; the service renders that page from its list of codes.
+// error codes is not a part of the result; the service renders that page from its list of codes.
 package guides
 
 import (

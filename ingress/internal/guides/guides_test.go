@@ -64,7 +64,7 @@ func TestPages(t *testing.T) {
 }
 
 // TestSummary checks that the summary of a page keeps the code of the first paragraph, and omits a
-// sentence that introduces what follows.
+// last sentence that ends with a colon.
 func TestSummary(t *testing.T) {
 	t.Parallel()
 	for paragraph, want := range map[string]string{

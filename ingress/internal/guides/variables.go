@@ -45,7 +45,8 @@ func explainVariables(root ast.Node, source []byte) {
 		}
 		found := mentions.FindAllSubmatch(block.Lines().Value(source), -1)
 
-		// A block that sets a variable anywhere counts as setting it before its first use.
+		// A block that sets a variable anywhere is treated as if it set the variable before the
+		// first use.
 		for _, m := range found {
 			set[string(m[1])] = set[string(m[1])] || len(m[2]) > 0
 		}

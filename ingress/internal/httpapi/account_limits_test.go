@@ -11,8 +11,8 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// wantQuota fails the test unless the response is the error conflict and contains the limit and
-// what raises it: the name of a setting, or what the user can do.
+// wantQuota fails the test unless the response is the error conflict and contains the limit and the
+// remedy: the name of the setting that raises the limit, or what the user can do.
 func (a answer) wantQuota(tb testing.TB, what string, maximum int, remedy string) {
 	tb.Helper()
 	a.want(tb, what, 409, "conflict")

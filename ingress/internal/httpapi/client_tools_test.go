@@ -317,7 +317,7 @@ func TestToolsAreInTheFingerprint(t *testing.T) {
 	}
 
 	// The descriptions of tools have the form of Parley's own API, except that # stands for the
-	// name of the schema's field.
+	// name of the field that contains the schema.
 	native := func(tools string) string { return strings.ReplaceAll(tools, `"#"`, `"inputSchema"`) }
 	functions := func(tools, function string) string {
 		var list []map[string]json.RawMessage

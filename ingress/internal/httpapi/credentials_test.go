@@ -22,7 +22,7 @@ type credential struct {
 
 	demo      bool // the request has the demo header
 	elsewhere bool // whether the request names no organization or an organization of other people; public routes ignore this
-	ambient   bool // whether there is only a cookie or no credential; such a write must not come from a page of another origin
+	ambient   bool // whether there is only a cookie or no credential; a write must then not come from a page of another origin
 	page      string
 }
 

@@ -23,7 +23,7 @@ func withHead(routes []httpx.Route) []httpx.Route {
 	return out
 }
 
-// answerHead responds to HEAD requests like to GET requests, but without the body. The headers are
+// answerHead responds to a HEAD request as to a GET request, but without the body. The headers are
 // those of the response to GET.
 func answerHead(c *gin.Context) {
 	if c.Request.Method != http.MethodHead {

@@ -81,7 +81,7 @@ func (a *runEnv) sourceDelivers(t *testing.T, h *testOrg, source string) {
 }
 
 // If a client address repeatedly sends deliveries with wrong signatures to a hook, the hook rejects
-// its deliveries for a while. Other addresses and hooks are not affected.
+// all deliveries from this address for a while. Other addresses and hooks are not affected.
 func TestWrongSignaturesAreBounded(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

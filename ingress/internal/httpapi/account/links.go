@@ -166,7 +166,7 @@ func (h *Handler) invitationFor(c *gin.Context, token string) (invited domain.In
 		return invited, person, err
 	}
 
-	// Without a login session, the invitation is all that is needed.
+	// Without a login session, the result person stays empty.
 	ctx := c.Request.Context()
 	if invited, err = h.OrganizationsDB.Invitation(ctx, secrets.Hash(token)); err != nil || ident.Caller.UserID == "" {
 		return invited, person, err
@@ -224,7 +224,7 @@ func (h *Handler) resetPassword(c *gin.Context, body resetBody) (accountdb.Accou
 		return accountdb.Account{}, "", login, err
 	}
 
-	// From now on, all earlier sessions of the user are invalid.
+	// UseReset ends all earlier sessions of the user, so drop them from the cache afterwards.
 	account, err := h.AccountsDB.UseReset(ctx, secrets.Hash(body.Token), hash, login)
 	if err == nil {
 		h.Auth.ForgetUser(user.ID)

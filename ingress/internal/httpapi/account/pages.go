@@ -37,7 +37,7 @@ type Pages struct{ *Handler }
 
 // LoginPage handles GET /login. If the query has the token of a one-time link, it logs in the user
 // of the link. Otherwise it shows the login page. The link is used up at once, so reloading the
-// page does not log in again. Each outcome is a page or a redirect.
+// page does not log in the user again. Each outcome is a page or a redirect.
 func (h *Pages) LoginPage(c *gin.Context) {
 	tokens, present := c.Request.URL.Query()["token"]
 	shown := web.Login{Next: ReturnTo(c.Request.URL.Query()["next"])}

@@ -181,8 +181,8 @@ func (h *Handler) updateAgent(c *gin.Context) error {
 			return err
 		}
 
-		// The function runs in the transaction of the update, with the agent as stored. An error
-		// from it leaves the agent unchanged.
+		// This function runs in the transaction of the update and gets the agent as stored. If the
+		// function returns an error, the agent stays unchanged.
 		found := &httpx.Problems{}
 		if err := httpx.Unchanged(found, body, agent); err != nil {
 			return err

@@ -128,7 +128,7 @@ func (f *agentFields) Check(p *httpx.Problems) {
 		p.Add("model", httpx.CodeInvalidValue, invalidModel)
 	}
 
-	// Null and a missing list are both empty here, and an empty list is valid.
+	// For null and for a missing list, the value is an empty list, which is valid.
 	checkFallbacks(p, f.FallbackModels.Value)
 	if f.Tools.Set {
 		f.Tools.Value.Check(p)

@@ -35,7 +35,7 @@ type WorkerCaller interface {
 }
 
 // Budgets checks budgets. WithinBudget returns the error budget_exceeded if a budget that applies
-// to a run with these properties is used up. agentID, keyID and automationID may be empty.
+// to a run with these arguments is used up. agentID, keyID and automationID may be empty.
 type Budgets interface {
 	WithinBudget(ctx context.Context, org, agentID, keyID, automationID string) error
 }

@@ -32,8 +32,8 @@ const agingPerSecond = maxRecentBytes / 8
 
 // answerQueue makes large responses take turns. Reading and rendering a large response fully
 // occupies a core of PostgreSQL and a core of this process. Therefore only one response has its
-// turn at a time. After each turn follows a pause of the same length, in which small requests find
-// free cores.
+// turn at a time. Each turn is followed by a pause of the same length, but of at most maxPause, in
+// which small requests find free cores.
 //
 // The next turn goes to the response with the lowest rank. The rank of a response is the number of
 // bytes recently rendered for its organization. The rank falls while the response waits, so that
