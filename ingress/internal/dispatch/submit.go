@@ -366,9 +366,8 @@ func (r *Submitter) beginNew(ctx context.Context, s *Submission, accepting func(
 
 // next reports to package readers which earlier run of the session an accepted run waits for.
 func (r *Submitter) next(run *queuedb.NewRun) {
-	// The new run continues the session's last run if the field Previous is nil, and otherwise the
-	// run that Previous names. If Previous points to "", the new run continues no run and waits for
-	// none.
+	// The new run continues the session's last run if the field Previous is nil, and no run if
+	// Previous points to "". Otherwise it continues the run that Previous names.
 	switch session := readers.SessionFor(run.SessionKey); {
 	case run.Previous == nil:
 		r.readers.Next(run.OrganizationID, session, run.ID, "")
@@ -400,8 +399,8 @@ func attach(s *Submission, run *rundb.StoredRun) (*Submitted, error) {
 		return nil, apierr.New(apierr.PermissionDenied, "the run of this idempotency key belongs to another caller; use another key")
 	}
 
-	// The request for an erased run gets the error ErasedKey later, so its fingerprint does not
-	// matter.
+	// The request for an erased run gets the error ErasedKey later, so the request's fingerprint
+	// does not matter.
 	if !run.Erased && !bytes.Equal(run.Fingerprint, s.fingerprint()) {
 		if s.Key == "" { // the client has announced this request as a retry of the one that started the run
 			return nil, apierr.New(apierr.IdempotencyKeyReused, "the earlier attempt was a different request; send this one as a new request")

@@ -19,7 +19,8 @@ import (
 type previewBody struct {
 	// Prompt to preview instead of the agent's.
 	SystemPrompt httpx.Optional[string] `json:"systemPrompt"`
-	// Input of the run; message is its message, and other names are values for variables.
+	// Input of the run: the member message is the run's message, and the other members are values
+	// of variables.
 	Input httpx.Optional[map[string]json.RawMessage] `json:"input"`
 	// Session in which the run would be.
 	SessionID httpx.Optional[string] `json:"sessionId"`

@@ -20,7 +20,7 @@ import (
 const templatesTTL = 5 * time.Second
 
 // Templates caches the templates for templatesTTL, because anyone may request the list. There is
-// one per process. It is safe for concurrent use. A Templates needs only the field AgentsDB.
+// one per process. It is safe for concurrent use. Only the field AgentsDB must be set.
 type Templates struct {
 	AgentsDB *agentdb.Store
 
