@@ -199,7 +199,7 @@ func (Consumed) Refund() {}
 // Returns reports true, because Refund has no charge to restore.
 func (Consumed) Returns() bool { return true }
 
-// Submitter turns submissions into runs. It is safe for concurrent use, and a process has one.
+// Submitter turns submissions into runs. It is safe for concurrent use. There is one per process.
 type Submitter struct {
 	store       *store.Store
 	dispatch    *Dispatcher
@@ -222,8 +222,8 @@ func NewSubmitter(
 }
 
 // Begin accepts a run for the submission. If a run with the same idempotency key exists, or an
-// earlier attempt has started a run, Begin returns that run. Before it accepts a new run, it calls
-// accepting with the run's id. The caller must pass the result to Dispatcher.Release.
+// earlier attempt of the request has started a run, Begin returns that run. Before it accepts a new
+// run, it calls accepting with the run's id. The caller must pass the result to Dispatcher.Release.
 func (r *Submitter) Begin(ctx context.Context, s *Submission, t Charge, accepting func(runID string)) (*Submitted, error) {
 	if sub, err := r.retried(ctx, s); sub != nil || err != nil {
 		return sub, err
@@ -257,14 +257,14 @@ func (r *Submitter) retried(ctx context.Context, s *Submission) (*Submitted, err
 
 // findOrBegin accepts a run, or returns the existing run with the submission's idempotency key.
 //
-// A replay must not be charged. Most keys are new, and inserting the run detects a key that is not.
-// To save queries, findOrBegin therefore charges the request and inserts the run first, and refunds
+// A replay must not be charged. Most keys are new, and inserting the run detects a repeated key. To
+// save queries, findOrBegin therefore charges the request and inserts the run first, and refunds
 // the charge of a replay. It looks up the key first only if the charge could not be refunded in
-// full, or if this process has recently seen the key. If the request was refused, it looks up the
-// key afterwards.
+// full, or if this process has recently seen the key. If the request is refused or the acceptance
+// fails, it looks up the key afterwards, unless it has done so before.
 func (r *Submitter) findOrBegin(ctx context.Context, s *Submission, t Charge, accepting func(runID string)) (*Submitted, error) {
 	// checked means that no (further) lookup is necessary: there is no key, or a lookup has found
-	// no run with it.
+	// no run with the key.
 	hash := s.keyHash()
 	checked := hash == nil
 
@@ -308,8 +308,7 @@ func (r *Submitter) findOrBegin(ctx context.Context, s *Submission, t Charge, ac
 	return holder, holderErr
 }
 
-// held returns the run with the submission's key. Its second result is false if there is no such
-// run.
+// held returns the run with the submission's key. The result held is false if there is no such run.
 func (r *Submitter) held(ctx context.Context, s *Submission, hash []byte) (sub *Submitted, held bool, err error) {
 	run, err := r.dispatch.ByKey(ctx, s.Caller.OrganizationID, hash)
 	if err != nil || run == nil {
@@ -322,9 +321,8 @@ func (r *Submitter) held(ctx context.Context, s *Submission, hash []byte) (sub *
 // beginNew accepts a run for the submission, or returns the existing run with the submission's key.
 // It charges nothing.
 func (r *Submitter) beginNew(ctx context.Context, s *Submission, accepting func(runID string)) (*Submitted, error) {
-	// All checks come before anything is stored. Prepare comes after the check of the budget,
-	// because it may be expensive, and before the other checks, because it may change the
-	// submission.
+	// All checks come before anything is stored. Prepare may be expensive, so it comes after the
+	// check of the budget. Prepare may change the submission, so it comes before the other checks.
 	err := r.WithinBudget(ctx, s.Caller.OrganizationID, s.AgentID, s.Caller.KeyID, s.AutomationID)
 	if err != nil {
 		return nil, err
@@ -355,8 +353,8 @@ func (r *Submitter) beginNew(ctx context.Context, s *Submission, accepting func(
 	// miss none.
 	accepting(run.ID)
 	sub, err := r.dispatch.Submit(ctx, run)
-	// If Submit has returned an existing run, the new run does not exist, so unlink the files from
-	// its id. If that fails, the sweeper removes the links later.
+	// If Submit has returned an existing run, the new run does not exist. Therefore unlink the
+	// files from the new run's id. If that fails, the sweeper removes the links later.
 	if err == nil && len(files) > 0 && sub.Run.Run.ID != run.ID {
 		_ = r.store.Blobs.UnlinkAttachments(ctx, run.OrganizationID, run.ID)
 	}
@@ -368,8 +366,8 @@ func (r *Submitter) beginNew(ctx context.Context, s *Submission, accepting func(
 
 // next reports to package readers which earlier run of the session an accepted run waits for.
 func (r *Submitter) next(run *queuedb.NewRun) {
-	// If Previous is nil, the run continues the session's last run. If it names a run, the new run
-	// continues that run. If it is empty, the new run continues no run and waits for none.
+	// The new run continues the session's last run if the field Previous is nil, and no run if
+	// Previous points to "". Otherwise it continues the run that Previous names.
 	switch session := readers.SessionFor(run.SessionKey); {
 	case run.Previous == nil:
 		r.readers.Next(run.OrganizationID, session, run.ID, "")
@@ -392,17 +390,19 @@ func (s *Submission) Prepare(ctx context.Context) error {
 	return s.beforeErr
 }
 
-// attach returns run, the existing run with the submission's key, as the run of the submission. It
-// returns an error if the submission differs from the request that started the run. It also returns
-// an error if the caller may not read the run, for example after losing the admin role.
+// attach returns an existing run as the run of the submission. The run has the submission's key, or
+// an earlier attempt of the request has started it. attach returns an error if the submission
+// differs from the request that started the run. It also returns an error if the caller may not
+// read the run, for example after losing the admin role.
 func attach(s *Submission, run *rundb.StoredRun) (*Submitted, error) {
 	if !s.Caller.MayRead(run.Principal) {
 		return nil, apierr.New(apierr.PermissionDenied, "the run of this idempotency key belongs to another caller; use another key")
 	}
 
-	// If the run is erased, the request gets the error ErasedKey, whatever its fingerprint.
+	// The request for an erased run gets the error ErasedKey later, so the request's fingerprint
+	// does not matter.
 	if !run.Erased && !bytes.Equal(run.Fingerprint, s.fingerprint()) {
-		if s.Key == "" { // the run was found by the client's announcement of a retry
+		if s.Key == "" { // the client has announced this request as a retry of the one that started the run
 			return nil, apierr.New(apierr.IdempotencyKeyReused, "the earlier attempt was a different request; send this one as a new request")
 		}
 		return nil, apierr.New(apierr.IdempotencyKeyReused,
@@ -412,13 +412,13 @@ func attach(s *Submission, run *rundb.StoredRun) (*Submitted, error) {
 }
 
 // Follow returns the events of a submission's run. Before it reads the log of an existing run, it
-// calls reserve, which waits until there is memory. If an error occurs after the run was accepted
-// or found, Follow returns the run with the error. The caller must close the reader. The reader
-// returns the events after s.Last.
+// calls reserve, which waits until there is memory for the log. If an error occurs after the run
+// was accepted or found, Follow returns the run with the error. The caller must close the reader.
+// The reader returns the events after s.Last.
 func (r *Submitter) Follow(ctx context.Context, s *Submission, t Charge, reserve stream.Reserve) (*stream.Reader, *rundb.StoredRun, error) {
 	var reader *stream.Reader // created before the run exists, so that it misses no event
 	sub, err := r.Begin(ctx, s, t, func(runID string) { reader = r.streams.Follow(runID) })
-	if reader != nil && (err != nil || sub.Existing) { // the reader is for a run that was not accepted in the end
+	if reader != nil && (err != nil || sub.Existing) { // the new run that the reader would follow was not accepted
 		reader.Close()
 	}
 	if err != nil {
@@ -437,7 +437,7 @@ func (r *Submitter) Follow(ctx context.Context, s *Submission, t Charge, reserve
 	return reader, run, err
 }
 
-// WithinBudget returns budget_exceeded if a budget that applies to a run with these properties is
+// WithinBudget returns budget_exceeded if a budget that applies to a run with these arguments is
 // used up. keyID and automationID may be empty.
 func (r *Submitter) WithinBudget(ctx context.Context, org, agentID, keyID, automationID string) error {
 	if org == domain.DemoOrganization { // demo runs are limited by DEMO_DAILY_TOKENS instead
@@ -453,8 +453,8 @@ const OrganizationScope = ""
 // continue the session of such a run.
 const UnnamedRetention = 30 * 24 * time.Hour
 
-// AutomationScope returns the scope of the idempotency keys that a caller uses for automations,
-// within the organization and the endpoint. All API keys of a user share a scope, and so do all API
+// AutomationScope returns the scope of a caller's idempotency keys for automations. A scope applies
+// within one organization and one endpoint. All API keys of a user share a scope, and so do all API
 // keys of an organization.
 func AutomationScope(who domain.Caller) string {
 	if who.UserID == "" {
@@ -464,7 +464,7 @@ func AutomationScope(who domain.Caller) string {
 }
 
 // NewAutomation returns the submission for a request to run-automation or a delivery to a hook. It
-// has no message yet; the caller adds it and the key.
+// has no message and no idempotency key yet. The calling function adds both.
 func NewAutomation(who domain.Caller, agentID string, retention time.Duration) Submission {
 	return Submission{
 		Endpoint: contract.EndpointAutomation, Lane: domain.LaneAutomation, Caller: who, Principal: domain.SystemPrincipal,

@@ -11,8 +11,8 @@ import (
 	"parley/shared/domain"
 )
 
-// The input that is stored for a request equals the output of encoding/json, with the insignificant
-// spaces in its data removed.
+// The input that is stored for a request equals the output of encoding/json for it. Only
+// insignificant spaces in the request's data are removed.
 func TestInputIsTheRequest(t *testing.T) {
 	t.Parallel()
 	history := []domain.Exchange{{Message: "a \"b\"", Answer: "<c>\n"}}

@@ -42,7 +42,7 @@ type watched struct {
 	org string
 
 	since time.Time // when the first request began to wait
-	waits []*wait   // a slice, because nearly all runs have one waiting request
+	waits []*wait   // a slice and not a map, because nearly all runs have one waiting request
 	stop  func()    // ends the subscription to the run's done notice; nil: no subscription
 }
 
@@ -50,7 +50,7 @@ type watched struct {
 // blocks. The channel receives at most one result.
 type wait struct {
 	runID  string
-	known  string // decision for which the run already waited when this wait began; see waitsFor
+	known  string // decision for which the run waited, as far as the request knew when it began to wait; see waitsFor
 	result chan *Result
 }
 
@@ -69,8 +69,8 @@ func newWaiters(st *store.Store, b *bus.Bus, log zerolog.Logger) *waiters {
 	return &waiters{store: st, bus: b, log: log, runs: map[string]*watched{}, due: map[string]bool{}, wake: make(chan struct{}, 1)}
 }
 
-// add begins a wait for a run. known identifies the decision for which the run waits as far as the
-// caller knows; see waitsFor. The caller must call remove.
+// add begins a wait for a run. The argument known identifies the decision for which, to the
+// caller's knowledge, the run waits; see waitsFor. The caller must call remove.
 func (ws *waiters) add(of rundb.RunRef, known string) *wait {
 	w := &wait{runID: of.RunID, known: known, result: make(chan *Result, 1)}
 	ws.mu.Lock()
@@ -87,12 +87,13 @@ func (ws *waiters) add(of rundb.RunRef, known string) *wait {
 }
 
 // attach begins a wait for a run that another request has accepted. It subscribes to the run's done
-// notice and then has the row read, so that it cannot miss the end of the run. ctx bounds the time
-// for the subscription, not the wait.
+// notice and then makes the poll read the run's row, so that it cannot miss the end of the run. ctx
+// bounds the time for the subscription, not the wait.
 func (ws *waiters) attach(ctx context.Context, of rundb.RunRef, known string) *wait {
 	w, runID := ws.add(of, known), of.RunID
 
-	// If the bus is unreachable, the poll ends the wait. It is slower but needs only the database.
+	// If the bus is unreachable, the poll ends the wait. The poll is slower than a notice, but
+	// needs only the database.
 	stop, err := ws.bus.OnDone(ctx, runID, func() { ws.look(runID) })
 	if err != nil {
 		ws.log.Debug().Err(err).Str("run_id", runID).Msg("cannot subscribe to notifications of finished runs, polling instead")
@@ -104,7 +105,7 @@ func (ws *waiters) attach(ctx context.Context, of rundb.RunRef, known string) *w
 }
 
 // keepStop stores stop, which ends a subscription to a run's done notice. If the run already has a
-// subscription or no waits, it ends the new one.
+// subscription, or has no waits anymore, keepStop ends the new subscription.
 func (ws *waiters) keepStop(runID string, stop func()) {
 	ws.mu.Lock()
 	run := ws.runs[runID]
@@ -148,7 +149,7 @@ func (ws *waiters) reply(runID string, body []byte) {
 		return
 	}
 
-	// The JSON is passed on as it is, without parsing it.
+	// The waits get the JSON unparsed.
 	ended := rundb.StoredRun{Run: domain.Run{ID: runID}}
 	ended.SetResult(body)
 	ws.resolve(ended)
@@ -176,8 +177,9 @@ func (ws *waiters) resolve(ended rundb.StoredRun) {
 	}
 }
 
-// parked ends the waits for a run that waits for a person's decision. These waits get a Result that
-// is not ended. Waits that began when the run was already waiting for this decision continue.
+// parked ends the waits for a run that waits for a person's decision. These waits get a Result
+// whose field Ended is false. Waits that began when the run was already waiting for this decision
+// continue.
 func (ws *waiters) parked(run domain.Run) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -186,8 +188,7 @@ func (ws *waiters) parked(run domain.Run) {
 		return
 	}
 
-	// If the request knew this action when it began to wait, it waits for the next state of the
-	// run.
+	// A request that knew this decision when it began to wait waits for the next state of the run.
 	action := waitsFor(run)
 	for _, w := range watched.waits {
 		if w.known == action {
@@ -200,7 +201,8 @@ func (ws *waiters) parked(run domain.Run) {
 	}
 }
 
-// look makes the poll read the row of a run immediately. It never blocks, and the bus may call it.
+// look makes the poll read the row of a run immediately. It never blocks, so callbacks of the bus
+// may call it.
 func (ws *waiters) look(runID string) {
 	ws.mu.Lock()
 	ws.due[runID] = true
@@ -212,7 +214,7 @@ func (ws *waiters) look(runID string) {
 }
 
 // poll reads the rows of runs as soon as look has marked them. Every pollEvery, it also reads the
-// rows of all runs with older waits. poll returns when ctx ends.
+// rows of all runs whose first wait began more than pollEvery ago. poll returns when ctx ends.
 func (ws *waiters) poll(ctx context.Context) {
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
@@ -242,7 +244,7 @@ func (ws *waiters) takeDue(all bool) []rundb.RunRef {
 		}
 	}
 
-	// Omit runs with newer waits, whose replies may still arrive.
+	// Omit runs whose first wait began later, because their replies may still arrive.
 	if all {
 		old := time.Now().Add(-pollEvery)
 		for id, run := range ws.runs {

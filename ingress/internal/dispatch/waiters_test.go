@@ -69,7 +69,7 @@ func newOrganization(t *testing.T, st *store.Store, name string) (org, agentID s
 	return account.Organization.ID, agent.ID
 }
 
-// withOrganization returns an environment with the same dispatcher and another organization.
+// withOrganization returns an environment with the same dispatcher and a new organization.
 func (d *testEnv) withOrganization(name string) *testEnv {
 	d.Helper()
 	other := *d
@@ -231,7 +231,7 @@ func TestAWaitEndsWhenItsRunIsParked(t *testing.T) {
 	}
 }
 
-// A decision publishes the run's job message immediately, without the sweeper.
+// After a decision, the run's job message is published immediately, and not later by the sweeper.
 func TestADecisionPublishesTheJob(t *testing.T) {
 	t.Parallel()
 	d := newTestEnv(t)

@@ -46,8 +46,9 @@ type Links struct {
 	now     func() time.Time
 }
 
-// New returns a Links. Its links work for at least life and for up to an hour longer. If life is 0,
-// there are no links: URL returns "", and Read rejects links that were created earlier.
+// New returns a Links. Its links work for at least the time in the argument life, and for at most
+// an hour longer. If life is 0, there are no links: URL returns "", and Read rejects links that
+// were created earlier.
 func New(signer Signer, baseURL string, life time.Duration, now func() time.Time) *Links {
 	return &Links{signer: signer, baseURL: baseURL, life: life, now: now}
 }

@@ -9,7 +9,7 @@
 //
 // Links between files become links between pages, and the examples' variables are explained on each
 // page that uses them. The result never changes, so it is safe for concurrent use. The page of
-// error codes is not a part of it; the service renders that page from its list of codes.
+// error codes is not a part of the result; the service renders that page from its list of codes.
 package guides
 
 import (
@@ -45,7 +45,7 @@ type Chapter struct {
 type Page struct {
 	Path    string // path after /docs/, such as "webhooks" or "guides/cron"
 	Title   string
-	Summary template.HTML // first paragraph, without a sentence that introduces what follows
+	Summary template.HTML // first paragraph, without a last sentence that ends with a colon
 	// HTML of the page without its title. The template renders the title.
 	Body     template.HTML
 	Headings []Heading // headings of the second level
@@ -128,9 +128,9 @@ type section struct {
 
 // Search returns up to 20 sections that contain all words of a query, the best matches first. A
 // word of the query matches words of the text that begin with it. Sections whose title or heading
-// contains all words of the query come first. Upper and lower case are equal. The result is nil if
-// the query is empty or nothing matches. Search reads the whole documentation, which is short
-// enough to need no index.
+// contains all words of the query come first. Letter case does not matter. The result is nil if the
+// query is empty or nothing matches. Search reads the whole documentation, which is short enough to
+// need no index.
 func (g *Guide) Search(query string) []Result {
 	words := strings.Fields(strings.ToLower(query))
 	if len(words) == 0 {
@@ -240,7 +240,7 @@ func isWordByte(b byte) bool {
 // must not be empty.
 func (s *section) excerpt(words []string) string {
 	from := max(strings.Index(s.lower, words[0]), 0)
-	if from > len(s.text) { // in lower case, some letters have a different number of bytes
+	if from > len(s.text) { // some letters have fewer or more bytes in lower case than in upper case
 		from = 0
 	}
 	if from < maxExcerpt/2 {

@@ -64,7 +64,7 @@ func TestPages(t *testing.T) {
 }
 
 // TestSummary checks that the summary of a page keeps the code of the first paragraph, and omits a
-// sentence that introduces what follows.
+// last sentence that ends with a colon.
 func TestSummary(t *testing.T) {
 	t.Parallel()
 	for paragraph, want := range map[string]string{
@@ -158,8 +158,8 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// TestCellLabels checks that the cells of a wide table have the names of their columns, except the
-// first cell of each row.
+// TestCellLabels checks that the cells of a wide table have the headers of their columns as labels,
+// except the first cell of each row.
 func TestCellLabels(t *testing.T) {
 	t.Parallel()
 	page, err := render("page", []byte("# Title\n\n| `source` | signed by | \"id\" |\n|---|---|---|\n| `a` | b |  |\n| c | d | e |\n\n| x | y |\n|---|---|\n| 1 | 2 |\n"))

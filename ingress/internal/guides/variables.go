@@ -27,7 +27,8 @@ var (
 	// readers matches the languages of code that reads environment variables. Blocks of other
 	// languages are not executed.
 	readers = regexp.MustCompile(`^(sh|js|python|go)$`)
-	// mentions matches the name of a variable, and whether a value is assigned to it.
+	// mentions matches the name of a variable, and the equals sign if a value is assigned to the
+	// variable.
 	mentions = regexp.MustCompile(`\b(PARLEY_BASE_URL|PARLEY_API_KEY|AGENT_ID|RUN)\b(=?)`)
 )
 
@@ -44,7 +45,8 @@ func explainVariables(root ast.Node, source []byte) {
 		}
 		found := mentions.FindAllSubmatch(block.Lines().Value(source), -1)
 
-		// A block that sets a variable anywhere counts as setting it before its first use.
+		// A block that sets a variable anywhere is treated as if it set the variable before the
+		// first use.
 		for _, m := range found {
 			set[string(m[1])] = set[string(m[1])] || len(m[2]) > 0
 		}

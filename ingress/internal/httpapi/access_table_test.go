@@ -17,8 +17,8 @@ const (
 	forSession = "session" // login sessions: cookie and bearer
 	forSystem  = "system"  // API keys, but no browser
 	forKey     = "key"     // API keys, except from browsers
-	forVoice   = "voice"   // people and keys, but not with a cookie and not from pages of other origins
-	forPage    = "page"    // pages whose origin an agent's widget lists; credentials are ignored
+	forVoice   = "voice"   // people and keys; requests with a cookie and requests from pages of other origins are rejected
+	forPage    = "page"    // pages whose origin is in the list of an agent's widget; credentials are ignored
 )
 
 // raw reports whether the route's body is a file of any content. TestUploads tests such bodies.
@@ -36,7 +36,7 @@ func (r *accessRow) attaches() bool { return strings.Contains(r.body, `"$up"`) }
 func (r *accessRow) needsID() bool { return r.inPath() || r.attaches() }
 
 // at returns the target of the row's request: its path and the given query. If the path of the row
-// contains a placeholder for an id, query is the id, and at puts it into the path.
+// contains a placeholder for an id, the argument query is the id, and at puts the id into the path.
 func (r *accessRow) at(query string) string {
 	if prefix, rest, inPath := strings.Cut(r.path, ":id"); inPath {
 		path, _ := strings.CutPrefix(query, "id=")

@@ -11,8 +11,8 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// wantQuota fails the test unless the response is the error conflict and contains the limit and
-// what raises it: the name of a setting, or what the user can do.
+// wantQuota fails the test unless the response is the error conflict and contains the limit and the
+// remedy: the name of the setting that raises the limit, or what the user can do.
 func (a answer) wantQuota(tb testing.TB, what string, maximum int, remedy string) {
 	tb.Helper()
 	a.want(tb, what, 409, "conflict")
@@ -70,8 +70,9 @@ func TestOrganizationsAreLimited(t *testing.T) {
 	accept().want(t, "the invitation still holds", 201, "")
 }
 
-// One client address may create only a limited number of accounts per hour: through the API, on the
-// page and with invitations. Other addresses are not affected.
+// Only a limited number of accounts per hour may be created from one client address. All accounts
+// count, whether created through the API, on the page or with an invitation. Other addresses are
+// not affected.
 func TestSignupsAreBoundedByAddress(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)

@@ -14,13 +14,14 @@ import (
 )
 
 // admissionHandler returns a handler that checks a request with admit and then calls the route's
-// handler. If the handler may wait, admit runs on a goroutine of package offload. The route is
-// passed by pointer, because a Route is large and would stay on the stacks of waiting requests.
-// Handlers of the routes under /api, /v1 and /mcp are called only through the returned handler.
+// handler. If the handler may wait for a run or its events, admit runs on a goroutine of package
+// offload. The route is passed by pointer, because a Route is large and would stay on the stacks of
+// waiting requests. Handlers of the routes under /api, /v1 and /mcp are called only through the
+// returned handler.
 func (a *api) admissionHandler(r httpx.Route) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		defer httpx.EndReservation(c)
-		defer httpx.ReleaseBody(c) // releases the slot if no run was accepted
+		defer httpx.ReleaseBody(c) // releases the slot of the body, if the handler has not done so
 
 		var err error
 		if r.Waits {
@@ -33,7 +34,7 @@ func (a *api) admissionHandler(r httpx.Route) gin.HandlerFunc {
 			return
 		}
 
-		// Routes may handle a query with an id separately from the list.
+		// The route of a list may have a separate handler for queries with an id.
 		if _, named := httpx.Query(c)["id"]; named && r.One != nil {
 			r.One(c)
 			return
@@ -62,7 +63,7 @@ func (a *api) admit(c *gin.Context, r *httpx.Route) error {
 		}
 	}
 
-	// The client's address is part of the caller for limits of visitors.
+	// The limits of visitors depend on the client's address.
 	ident.Caller.Client = a.Auth.DemoClient(c.Request)
 	st.Ident = ident // even after an error, because the caller may be known, and the caller's rate limit applies
 	if refused == nil {
@@ -82,7 +83,7 @@ func (a *api) admit(c *gin.Context, r *httpx.Route) error {
 	// Requests that will be rejected count, too. Otherwise a caller could make any number of
 	// attempts.
 	overLimit := a.count(c, *r)
-	if refused != nil && (overLimit == nil || ident.Via != auth.ViaWidget) { // visitors need no account, so their limit comes first
+	if refused != nil && (overLimit == nil || ident.Via != auth.ViaWidget) { // visitors need no account, so their limit takes precedence
 		return refused
 	}
 	if overLimit != nil {

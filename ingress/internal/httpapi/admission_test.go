@@ -196,7 +196,7 @@ func untilNext(t *testing.T, a answer) int {
 	return n
 }
 
-// All credentials of a person together may send at most twice as many requests as a single
+// With all credentials together, a person may send at most twice as many requests as with a single
 // credential. The same applies to all keys of an organization. Other callers are not affected.
 func TestKeysDoNotMultiplyTheLimit(t *testing.T) {
 	t.Parallel()

@@ -74,7 +74,7 @@ type Deps struct {
 	Changes *changes.Hub
 	// Notifies workers of documents, and clients of changes.
 	Jobs     knowledge.JobNotifier
-	Searches knowledge.SearchCaller // searches documents; also checks connections and embeds texts, because all three call workers
+	Searches knowledge.SearchCaller // lets workers search documents, check connections and embed texts
 	// Signs links and claims.
 	Signer   filelink.Signer
 	Outbound notification.AddressChecker // checks the addresses of notification endpoints
@@ -94,7 +94,7 @@ type Deps struct {
 	FileLinkTTL  time.Duration   // how long a link to a file works; 0: no links
 	PublicURL    string          // URL at which browsers reach the service, such as https://parley.example.com
 	Owner        string          // email address of the account that this process has created; empty: none
-	Program      string          // how the operator's shell finds the program parley
+	Program      string          // name or path with which the operator's shell runs the program parley
 	DefaultModel string          // shown for agents without a model
 	// OpenAICompatible means that the provider openai is a server other than OpenAI's own.
 	OpenAICompatible bool

@@ -19,7 +19,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// largeForm is a form of such a size that its upload needs a slot.
+// largeForm is a form that is too large to be uploaded without a slot of the transfer limiter.
 var largeForm = []filePart{{name: "file", file: "a.txt", content: string(numbers(2 * transfer.SmallBody))}}
 
 func TestUploadsAreCounted(t *testing.T) {

@@ -133,7 +133,7 @@ func (a *runEnv) newAttack(by, on *filledOrg) *attack {
 		{by.member.cookie, by.memberKey, on.header},
 	}
 	for _, r := range accessTable {
-		if r.who != forAnyone && r.who != forLink && r.who != forSession { // these routes accept any credential, or end needed sessions
+		if r.who != forAnyone && r.who != forLink && r.who != forSession { // these accept any credential, or end needed login sessions
 			at.routes = append(at.routes, r)
 		}
 	}

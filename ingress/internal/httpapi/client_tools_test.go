@@ -160,7 +160,7 @@ func callsWeather(runID string) func(*domain.Run) {
 }
 
 // In /v1/chat/completions, a call of the client's tool finishes the run. The next request contains
-// the call and its result, and its run continues the finished run.
+// the call and the call's result. The run of this request continues the finished run.
 func TestFunctionsOfACompletion(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
@@ -317,7 +317,7 @@ func TestToolsAreInTheFingerprint(t *testing.T) {
 	}
 
 	// The descriptions of tools have the form of Parley's own API, except that # stands for the
-	// name of the schema's field.
+	// name of the field that contains the schema.
 	native := func(tools string) string { return strings.ReplaceAll(tools, `"#"`, `"inputSchema"`) }
 	functions := func(tools, function string) string {
 		var list []map[string]json.RawMessage

@@ -89,7 +89,7 @@ func TestEveryOperationWithoutDatabase(t *testing.T) {
 			who = key
 		}
 		switch o.ID {
-		case "getEvents", "getModelList", "createEmbeddings": // these use no database here; TestFailedEmbeddings covers failed calls of workers
+		case "getEvents", "getModelList", "createEmbeddings": // these use no database; TestFailedEmbeddings covers failed calls of workers
 			w.do(o.Method, target, body, who).want(t, o.ID, 200, "")
 			return
 		}

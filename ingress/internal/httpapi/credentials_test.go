@@ -21,8 +21,8 @@ type credential struct {
 	role    domain.Role
 
 	demo      bool // the request has the demo header
-	elsewhere bool // whether the request names no organization or an organization of others; public routes ignore this
-	ambient   bool // whether there is only a cookie or no credential; a write with it must not come from a page of another origin
+	elsewhere bool // whether the request names no organization or an organization of other people; public routes ignore this
+	ambient   bool // whether there is only a cookie or no credential; a write must then not come from a page of another origin
 	page      string
 }
 
@@ -47,7 +47,7 @@ const sayDemo = "X-Tenant-Id: tenant_demo"
 type orgPair struct {
 	*runEnv
 	home, away *testOrg
-	other      person // member of home whose resources do not belong to the callers
+	other      person // member of home; the member's resources do not belong to the callers
 }
 
 func newOrgPair(tb testing.TB, a *runEnv) *orgPair {

@@ -25,9 +25,8 @@ func vector(text string) []byte {
 	return binary.LittleEndian.AppendUint32(numbers, math.Float32bits(0.1))
 }
 
-// embedsLengths returns the reply of a worker to a request. For each of the first texts, the reply
-// contains the result of the function vector. The argument most is the maximum number of these
-// texts.
+// embedsLengths returns the reply of a worker to a request. The reply contains the result of the
+// function vector for each of the first texts, up to the number in the argument most.
 func embedsLengths(body []byte, most int) []byte {
 	var asked contract.EmbedRequest
 	err := json.Unmarshal(body, &asked)
@@ -57,8 +56,8 @@ func (a *runEnv) answerEmbeddings() {
 }
 
 // embedCalls is a WorkerCaller that records the calls. If the field reply or the field err is set,
-// each call returns both. Otherwise a call returns vectors of the first texts. The field most is
-// the maximum number of these texts.
+// each call returns both. Otherwise a call returns vectors of the first texts, up to the number in
+// the field most.
 type embedCalls struct {
 	reply string
 	err   error

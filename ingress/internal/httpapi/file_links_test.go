@@ -94,9 +94,9 @@ func TestAnswersNameTheirSourcesAndFiles(t *testing.T) {
 	}
 }
 
-// A request can override the agent's setting that determines whether answers end with a list of
-// sources, also for streams. If a client sends such an answer back as history, the service removes
-// the list.
+// An agent's setting determines whether answers end with a list of sources. A request can override
+// the setting, whether its answer is streamed or not. If a client sends such an answer back as
+// history, the service removes the list.
 func TestRequestsChooseTheListOfSources(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -120,7 +120,7 @@ func TestRequestsChooseTheListOfSources(t *testing.T) {
 			}
 		}
 	}
-	// If a response is read later, its original request determines whether it has the list.
+	// The original request also determines whether a response that is read later has the list.
 	for metadata, listed := range map[string]bool{`{}`: true, `{"append_sources":"true"}`: true, `{"append_sources":"false"}`: false} {
 		responseID := a.respond(fmt.Sprintf(`{"model":%q,"background":true,"input":"m","metadata":%s}`, agentID, metadata), h.key)
 		a.answerWithFile(runFor(responseID), true)

@@ -273,7 +273,7 @@ func TestSameFilesOfTwoOrganizations(t *testing.T) {
 }
 
 // If a file's content is deleted during a download, the client gets an error if nothing was sent
-// yet. Otherwise its connection is closed.
+// yet. Otherwise the client's connection is closed.
 func TestFilesDeletedDuringDownload(t *testing.T) {
 	t.Parallel()
 	a, h, runID := fileEnv(t)

@@ -221,8 +221,8 @@ func FuzzContentType(f *testing.F) {
 	})
 }
 
-// Automations and chats accept any headers without an internal error. Accepted idempotency keys are
-// valid.
+// Requests for automations and chats cause no internal error, whatever their headers are. Accepted
+// idempotency keys are valid.
 func FuzzRunHeaders(f *testing.F) {
 	z := newFuzzed(f)
 	for _, text := range []string{

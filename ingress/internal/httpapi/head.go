@@ -10,8 +10,8 @@ import (
 	"parley/ingress/internal/httpapi/httpx"
 )
 
-// withHead adds HEAD to every route with GET except streams. The handler is the same: answerHead
-// discards the body.
+// withHead adds a route with the method HEAD for every route with GET, except for streams. The
+// handler is the same: answerHead discards the body.
 func withHead(routes []httpx.Route) []httpx.Route {
 	out := slices.Clone(routes)
 	for _, r := range routes {
@@ -23,7 +23,7 @@ func withHead(routes []httpx.Route) []httpx.Route {
 	return out
 }
 
-// answerHead responds to HEAD requests like to GET requests, but without the body. The headers are
+// answerHead responds to a HEAD request as to a GET request, but without the body. The headers are
 // those of the response to GET.
 func answerHead(c *gin.Context) {
 	if c.Request.Method != http.MethodHead {
@@ -67,8 +67,8 @@ func (w *headWriter) Flush() {}
 // Unwrap returns the underlying writer, for http.ResponseController.
 func (w *headWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// end sends the headers, with the length of the body unless the handler has set one. end is called
-// after all handlers.
+// end sends the headers, with the length of the body unless the handler has set a length. end is
+// called after all handlers.
 func (w *headWriter) end() {
 	header := w.Header()
 	if header.Get("Content-Length") == "" && w.length > 0 {

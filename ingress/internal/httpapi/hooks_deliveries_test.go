@@ -81,7 +81,7 @@ func (a *runEnv) sourceDelivers(t *testing.T, h *testOrg, source string) {
 }
 
 // If a client address repeatedly sends deliveries with wrong signatures to a hook, the hook rejects
-// its deliveries for a while. Other addresses and hooks are not affected.
+// all deliveries from this address for a while. Other addresses and hooks are not affected.
 func TestWrongSignaturesAreBounded(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -385,8 +385,8 @@ func TestHooksThatAcceptNoDeliveries(t *testing.T) {
 	a.from("GET", hook.ReceivePath+id.New(id.Hook), "").want(t, "another method", 405, "method_not_allowed")
 }
 
-// The id of a delivery suffices if only one hook has a delivery with that id. If the query names a
-// hook, the delivery must belong to it.
+// The id alone identifies a delivery if only one hook has a delivery with that id. If the query
+// names a hook, the delivery must belong to that hook.
 func TestDeliveriesAreReadByIDAlone(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

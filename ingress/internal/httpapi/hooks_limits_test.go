@@ -72,8 +72,7 @@ func TestRefusedDeliveriesCount(t *testing.T) {
 }
 
 // A budget is used up, but this ingress process has cached that there are no budgets. A delivery
-// therefore passes the first check, and its run is rejected at its acceptance. The delivery is
-// logged as refused.
+// therefore passes the first check, but its run is refused. The delivery is logged as refused.
 func TestABudgetIsUsedUpDuringADelivery(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -44,7 +44,8 @@ var recordings = []recordedEvent{
 }
 
 // A recorded delivery that matches the filter starts one run, whose message the template
-// determines. A delivery with a changed byte, an old timestamp or a known id starts none.
+// determines. A delivery with a changed byte, an old timestamp or the id of an earlier delivery
+// starts none.
 func TestRecordedDeliveries(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -9,9 +9,10 @@
 //	POST /login, ...   ─► Pages ───┴─► check limits ─► accountdb ─► session token, cookie
 //
 // The type Handler handles the requests of the API. The type Pages offers the same actions as HTML
-// forms, which work without scripts. Wrong passwords and sign-ups are limited in memory, separately
-// in each ingress process. A login does not reveal whether an email address has an account. A
-// sign-up reveals it with the error email_taken. This is one reason for the limit on sign-ups.
+// forms, which work without scripts. Each ingress process limits wrong passwords and sign-ups
+// separately, with counts in its memory. A login does not reveal whether an email address has an
+// account. A sign-up reveals it with the error email_taken. This is one reason for the limit on
+// sign-ups.
 //
 // Passwords are hashed by package auth. The roles of members and the sending of invitations belong
 // to package organization.

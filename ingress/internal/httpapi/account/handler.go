@@ -33,7 +33,7 @@ type Deps struct {
 	OpenID            openid.Settings           // the OpenID provider, without a redirect URL; the zero value disables OpenID
 	PublicURL         string                    // where browsers reach the service
 	Owner             string                    // email address of the account that this process has created; empty: none
-	Reset             string                    // command that prints a link to set a new password, without the account
+	Reset             string                    // command that prints a link to set a new password; the user must add the account to it
 	Secure            func(c *gin.Context) bool // reports whether response cookies get the attribute Secure, which restricts them to HTTPS
 	OnThisMachine     func(*http.Request) bool  // reports whether the client runs on this machine
 	SignupsPerAddress int                       // maximum number of sign-ups per hour and client address at this ingress process; 0: no limit

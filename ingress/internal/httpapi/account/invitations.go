@@ -12,7 +12,7 @@ import (
 )
 
 // ownInvitation is an invitation in the response to the invited person. It does not contain the
-// invitation's link. The token is known only to the person who has the link.
+// token of the invitation's link. Only a person who has the link knows the token.
 type ownInvitation struct {
 	ID           string                  `json:"id"`
 	Organization domain.OrganizationName `json:"organization"`
@@ -66,9 +66,9 @@ type answeredInvitation struct {
 }
 
 // answerInvitation handles POST /api/auth/invitations?id=&action=accept|decline: it accepts or
-// declines an invitation to the caller's proven email address. The login session is recorded with a
-// new membership. Errors: not_found for an invitation that was used, has expired, or is for another
-// address.
+// declines an invitation to the caller's proven email address. If the caller becomes a member, the
+// caller's login session is recorded with the membership. Errors: not_found for an invitation that
+// was used, has expired, or is for another address.
 func (h *Handler) answerInvitation(c *gin.Context) error {
 	invitationID, err := httpx.RequiredID(c, id.Invitation)
 	if err != nil {

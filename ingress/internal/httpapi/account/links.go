@@ -71,7 +71,7 @@ func (h *Handler) acceptInvitation(c *gin.Context, body acceptBody, mayJoin bool
 	token, login := h.newLogin(c)
 	userID := person.UserID
 
-	// The session in which the caller accepts is recorded.
+	// Record the session in which the caller accepts the invitation.
 	login.LoginID = person.Credential
 	if userID == "" {
 		var isNew bool
@@ -121,7 +121,7 @@ func (h *Handler) openAccount(c *gin.Context, email string, body acceptBody, may
 	found := &httpx.Problems{}
 	checkPassword(found, "password", body.Password.Value)
 	switch fault := found.Err(); {
-	case fault != nil: // report problems of the password first, because the other error reveals that the address has an account
+	case fault != nil: // problems of the password come first, because the other error shows that an account exists
 		return "", "", false, fault
 	case proven:
 		return "", "", false, err
@@ -166,7 +166,7 @@ func (h *Handler) invitationFor(c *gin.Context, token string) (invited domain.In
 		return invited, person, err
 	}
 
-	// Without a login session, the invitation is all that is needed.
+	// Without a login session, the result person stays empty.
 	ctx := c.Request.Context()
 	if invited, err = h.OrganizationsDB.Invitation(ctx, secrets.Hash(token)); err != nil || ident.Caller.UserID == "" {
 		return invited, person, err
@@ -224,7 +224,7 @@ func (h *Handler) resetPassword(c *gin.Context, body resetBody) (accountdb.Accou
 		return accountdb.Account{}, "", login, err
 	}
 
-	// From now on, all earlier sessions of the user are invalid.
+	// UseReset ends all earlier sessions of the user, so drop them from the cache afterwards.
 	account, err := h.AccountsDB.UseReset(ctx, secrets.Hash(body.Token), hash, login)
 	if err == nil {
 		h.Auth.ForgetUser(user.ID)

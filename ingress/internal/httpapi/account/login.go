@@ -72,7 +72,7 @@ func (l loginLimits) begin(email, address string, isFamiliar func() bool) (undo 
 	return func() {
 		l.Address.Undo(address)
 		l.pair.Undo(pair)
-		if wait == 0 { // if the limit was reached, the attempt was not counted
+		if wait == 0 { // if the limit was reached, Begin did not count the attempt
 			l.Account.Undo(email)
 		}
 	}, nil

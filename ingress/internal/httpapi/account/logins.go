@@ -33,8 +33,8 @@ func (h *Handler) listLogins(c *gin.Context) error {
 }
 
 // endLogin handles DELETE /api/auth/sessions?id=: it ends one of the caller's login sessions. The
-// session becomes invalid at this ingress process immediately and at others within 5 seconds. If it
-// is the session of the request, the cookie is deleted too.
+// session becomes invalid at this ingress process immediately, and at other ingress processes
+// within 5 seconds. If it is the session of the request, the cookie is deleted too.
 func (h *Handler) endLogin(c *gin.Context) error {
 	ident := httpx.Identity(c)
 	loginID, err := httpx.RequiredID(c, id.Login)

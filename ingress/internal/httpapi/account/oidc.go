@@ -36,7 +36,7 @@ const (
 )
 
 // attempt is the content of the encrypted cookie that the browser has while a person logs in at the
-// provider. The encryption proves that this service has created it for this browser.
+// provider. The encryption proves that this service has created the cookie for this browser.
 type attempt struct {
 	openid.Attempt
 	// Path to which the browser returns.

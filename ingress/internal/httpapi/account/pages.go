@@ -37,7 +37,7 @@ type Pages struct{ *Handler }
 
 // LoginPage handles GET /login. If the query has the token of a one-time link, it logs in the user
 // of the link. Otherwise it shows the login page. The link is used up at once, so reloading the
-// page does not log in again. Each outcome is a page or a redirect.
+// page does not log in the user again. Each outcome is a page or a redirect.
 func (h *Pages) LoginPage(c *gin.Context) {
 	tokens, present := c.Request.URL.Query()["token"]
 	shown := web.Login{Next: ReturnTo(c.Request.URL.Query()["next"])}
@@ -85,7 +85,7 @@ func (h *Pages) LoginPage(c *gin.Context) {
 // showLogin shows the login page. It adds the settings of the service to shown.
 func (h *Handler) showLogin(c *gin.Context, status int, shown web.Login) {
 	shown.OpenID, shown.Reset, shown.Links = h.provider != nil, h.Reset, h.Owner != ""
-	if h.OnThisMachine(c.Request) { // others do not learn the address of the account
+	if h.OnThisMachine(c.Request) { // clients on other machines do not learn the address of the account
 		shown.Owner = h.Owner
 	}
 	page, err := web.RenderLogin(shown)

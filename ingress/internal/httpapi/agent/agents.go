@@ -142,8 +142,8 @@ func (h *Handler) newAgent(ctx context.Context, org string, body createAgentBody
 
 	stored, err := h.AgentsDB.CreateAgent(ctx, org, agent)
 
-	// A visitor may have requested this agent's widget before the agent was stored. The cache then
-	// contains the result that there is no widget.
+	// A visitor may have requested this agent's widget before the agent was stored. Remove the
+	// cached result that there is no widget.
 	h.Auth.Widgets().Forget(agent.ID, agent.Widget.AllowedOrigins...)
 	return stored, err
 }
@@ -181,8 +181,8 @@ func (h *Handler) updateAgent(c *gin.Context) error {
 			return err
 		}
 
-		// The function runs in the transaction of the update, with the agent as stored. An error
-		// from it leaves the agent unchanged.
+		// This function runs in the transaction of the update and gets the agent as stored. If the
+		// function returns an error, the agent stays unchanged.
 		found := &httpx.Problems{}
 		if err := httpx.Unchanged(found, body, agent); err != nil {
 			return err
@@ -309,7 +309,7 @@ func (h *Handler) seals(org, agentID string) seals {
 // agent without a model has the name of the default model. It changes the argument's lists and
 // maps, so the agent must not be used for anything else afterwards.
 func (h *Handler) shown(agent domain.Agent) shownAgent {
-	// Clients need the name of a model to show, and do not know the default.
+	// Clients show the name of the model, and do not know which model is the default.
 	if agent.Model == "" {
 		agent.Model = h.DefaultModel
 	}

@@ -128,7 +128,7 @@ func (f *agentFields) Check(p *httpx.Problems) {
 		p.Add("model", httpx.CodeInvalidValue, invalidModel)
 	}
 
-	// Null and a missing list are both empty here, and an empty list is valid.
+	// For null and for a missing list, the value is an empty list, which is valid.
 	checkFallbacks(p, f.FallbackModels.Value)
 	if f.Tools.Set {
 		f.Tools.Value.Check(p)
@@ -200,9 +200,9 @@ func checkCallers(p *httpx.Problems, callers []domain.CallerKind) {
 }
 
 // apply sets the agent's fields and encrypts new secrets. It also makes the checks that depend on
-// the agent's previous state. Problems are added to p, and the agent is then incomplete and must
-// not be stored. Check must have succeeded before. Missing fields keep the agent's values. In a new
-// agent, these are the values of its template.
+// the agent's previous state. Problems are added to p. After a problem, the agent is incomplete and
+// must not be stored. Check must have succeeded before. Missing fields keep the agent's values. In
+// a new agent, these are the values of its template.
 func (f *agentFields) apply(a *domain.Agent, seal seals, p *httpx.Problems) {
 	a.Name = f.Name.Or(a.Name)
 	a.Description = f.Description.Or(a.Description)
@@ -210,7 +210,8 @@ func (f *agentFields) apply(a *domain.Agent, seal seals, p *httpx.Problems) {
 	a.Model = f.Model.Or(a.Model)
 	a.FallbackModels = f.FallbackModels.Or(a.FallbackModels)
 
-	// Compare after both fields are set, because a request may change only one of them.
+	// Compare the model with its fallbacks after both fields are set, because a request may change
+	// only one of the fields.
 	if i := slices.Index(a.FallbackModels, a.Model); i >= 0 {
 		p.Add(httpx.Element("fallbackModels", i), httpx.CodeDuplicate, "must differ from the agent's model")
 	}

@@ -35,7 +35,7 @@ type WorkerCaller interface {
 }
 
 // Budgets checks budgets. WithinBudget returns the error budget_exceeded if a budget that applies
-// to a run with these properties is used up. agentID, keyID and automationID may be empty.
+// to a run with these arguments is used up. agentID, keyID and automationID may be empty.
 type Budgets interface {
 	WithinBudget(ctx context.Context, org, agentID, keyID, automationID string) error
 }
@@ -127,7 +127,7 @@ func (h *Handler) checkConnections(ctx context.Context, org, keyID string, agent
 }
 
 // checkState returns a text that identifies the result of a check, for an agent's entity tag. It
-// returns "" if there was no check. It changes with each check.
+// returns "" if there was no check. The text changes with each check.
 func checkState(check *domain.AgentCheck) string {
 	if check == nil {
 		return ""

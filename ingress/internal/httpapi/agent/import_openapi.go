@@ -118,7 +118,7 @@ var errUnchanged = errors.New("unchanged")
 // importOpenAPI handles POST /api/agents?id=&action=import-openapi: it converts the operations of
 // an OpenAPI document to endpoints of an agent. Either all convertible operations are imported or,
 // after an error, none. If no operation can be converted, the agent stays unchanged and the status
-// is 200. Endpoints of the same names are replaced; others stay.
+// is 200. Existing endpoints with the same names are replaced. Other endpoints stay.
 func (h *Handler) importOpenAPI(c *gin.Context) error {
 	agentID, err := httpx.RequiredID(c, id.Agent)
 	if err != nil {

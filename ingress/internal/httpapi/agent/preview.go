@@ -19,7 +19,8 @@ import (
 type previewBody struct {
 	// Prompt to preview instead of the agent's.
 	SystemPrompt httpx.Optional[string] `json:"systemPrompt"`
-	// Input of the run; message is its message, and other names are values for variables.
+	// Input of the run: the member message is the run's message, and the other members are values
+	// of variables.
 	Input httpx.Optional[map[string]json.RawMessage] `json:"input"`
 	// Session in which the run would be.
 	SessionID httpx.Optional[string] `json:"sessionId"`
@@ -43,8 +44,8 @@ func (b *previewBody) Check(p *httpx.Problems) {
 const exampleSession = "(session id)"
 
 // values returns the values that the prompt variables would have in a run that starts now with the
-// input in the body. It removes the message from b.Input, because the rest of the input is a
-// separate value. Problems are added to p.
+// input in the body. It removes the message from b.Input, because PromptValues has separate fields
+// for the message and the rest of the input. Problems are added to p.
 func (b *previewBody) values(organization string, p *httpx.Problems) domain.PromptValues {
 	values := domain.PromptValues{Organization: organization, Now: time.Now(), SessionID: b.SessionID.Or(exampleSession)}
 	if raw, ok := b.Input.Value["message"]; ok {
@@ -54,7 +55,7 @@ func (b *previewBody) values(organization string, p *httpx.Problems) domain.Prom
 		delete(b.Input.Value, "message")
 	}
 
-	// A value was decoded as raw JSON, so encoding can fail only for a value that is not JSON.
+	// The values are raw JSON, so encoding fails only if one of them is not valid JSON.
 	var err error
 	if values.Input, err = json.Marshal(b.Input.Value); err != nil {
 		p.Add("input", httpx.CodeInvalidValue, "contains a value that is not valid JSON")

@@ -20,11 +20,11 @@ import (
 const templatesTTL = 5 * time.Second
 
 // Templates caches the templates for templatesTTL, because anyone may request the list. There is
-// one per process. It is safe for concurrent use. The zero value with AgentsDB is ready for use.
+// one per process. It is safe for concurrent use. Only the field AgentsDB must be set.
 type Templates struct {
 	AgentsDB *agentdb.Store
 
-	// Guards all and until; it is held while the templates are read.
+	// Guards the fields all and until. The mutex is held while the templates are read.
 	mu sync.Mutex
 	// All templates in their predefined order. The list is not changed after it is set.
 	all []domain.Template

@@ -11,7 +11,8 @@ import (
 )
 
 // apply merges the request's tools into t, the agent's tools, tool by tool and option by option.
-// Null removes a tool. seal encrypts secrets. Problems are added to p; t then must not be stored.
+// Null removes a tool. seal encrypts secrets. Problems are added to p. After a problem, t must not
+// be stored.
 func (b *toolsBody) apply(t *domain.Tools, seal func(string) string, p *httpx.Problems) {
 	if b.WebSearch.Set {
 		t.WebSearch = setTool(b.WebSearch.Null, func() *domain.Switch {
@@ -46,9 +47,9 @@ func setTool[T any](null bool, apply func() *T) *T {
 }
 
 // previous returns a copy of the agent's tool before the change, or an empty tool if the agent does
-// not have it yet. In the second case, it adds a problem if the request does not set enabled. The
-// copy is shallow and shares the agent's lists, so apply methods replace lists and never change
-// them.
+// not have it yet. If the agent does not have the tool and the request does not set enabled,
+// previous adds a problem. The copy is shallow and shares the agent's lists, so apply methods
+// replace lists and never change them.
 func previous[T any](p *httpx.Problems, path string, enabled httpx.Optional[bool], old *T) *T {
 	if old == nil {
 		if !enabled.Set {

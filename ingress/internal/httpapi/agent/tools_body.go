@@ -83,8 +83,8 @@ type httpBody struct {
 	Endpoints httpx.Optional[[]endpointBody]   `json:"endpoints"`
 }
 
-// endpointBody is an endpoint of the HTTP tool. The endpoint appears to the model as a tool of this
-// name. The value "***" of a header or of the signing secret keeps the stored value.
+// endpointBody is an endpoint of the HTTP tool. The endpoint appears to the model as a tool with
+// the endpoint's name. The value "***" of a header or of the signing secret keeps the stored value.
 type endpointBody struct {
 	// Name of the function that the model calls; unique among the endpoints.
 	Name string `json:"name" required:"true"`

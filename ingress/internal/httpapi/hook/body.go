@@ -37,7 +37,7 @@ type hookFields struct {
 	Name httpx.Optional[string] `json:"name"`
 	// Agent that the deliveries start.
 	AgentID httpx.Optional[string] `json:"agentId"`
-	// API key of the organization with whose rights the runs start.
+	// Id of one of the organization's API keys; the runs start with the rights of this key.
 	KeyID httpx.Optional[string] `json:"keyId"`
 	// Header with the signature or token.
 	SignatureHeader httpx.Removable[string] `json:"signatureHeader"`
@@ -63,9 +63,9 @@ type hookFilterBody struct {
 	Value json.RawMessage `json:"value"`
 }
 
-// hookCoalesceBody is the rule for combining several deliveries into one run: those that have the
-// same key and arrive within a window of time. Each further delivery extends the wait by the
-// window, up to the maximum wait.
+// hookCoalesceBody is the rule for combining several deliveries with the same key into one run. The
+// run waits until no further delivery has arrived for the time of the window, but at most for the
+// maximum wait.
 type hookCoalesceBody struct {
 	// Template of the key.
 	Key string `json:"key" required:"true"`

@@ -274,7 +274,7 @@ func (h *Handler) redeliver(c *gin.Context, hook *intake.Hook, deliveryID string
 			continue
 		}
 		result, err := h.intake.Take(ctx, hook, &event, delivered)
-		if err != nil || !result.Duplicate { // if it is a duplicate, another request has just used this id: try the next id
+		if err != nil || !result.Duplicate { // after a duplicate, try the next id, because another request has just used this id
 			return result, err
 		}
 	}

@@ -181,7 +181,7 @@ func (b *hookChangeBody) change() hookdb.HookChange {
 }
 
 // deleteHook handles DELETE /api/hooks?id=. This ingress process rejects deliveries to the hook
-// immediately, other processes within 5 seconds. Runs that the hook has started continue.
+// immediately, and other processes do so within 5 seconds. Runs that the hook has started continue.
 func (h *Handler) deleteHook(c *gin.Context) error {
 	hookID, err := httpx.RequiredID(c, id.Hook)
 	if err != nil {

@@ -117,7 +117,7 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) error {
 	}
 	httpx.StateFor(c).Source = hook.Source
 
-	// Senders are counted per hook and client address.
+	// A sender is a client address that sends deliveries to one hook.
 	client := h.Auth.DemoClient(c.Request)
 	sender := hook.ID + " " + client
 	verified := h.senders.has(sender) || slices.Contains(hook.Senders, client)
@@ -138,7 +138,7 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) error {
 	httpx.StateFor(c).Unverified = who.Unverified
 	body, leave, err := h.deliveryBody(c, who)
 	if err != nil {
-		if who.Unverified { // count the delivery also if it is rejected, aborted or incomplete
+		if who.Unverified { // count the delivery even if its body is rejected, aborted or incomplete
 			h.Unsigned.Begin(sender)
 		}
 		return err

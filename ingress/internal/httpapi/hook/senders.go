@@ -17,8 +17,8 @@ const (
 
 // verify records that a client address has sent a signed delivery to a hook. The record is kept in
 // memory for a day and in PostgreSQL for all ingress processes. Other processes find it in
-// hook.Senders, which they read from PostgreSQL. If the record cannot be stored, the next delivery
-// from this address tries again.
+// hook.Senders, which they read from PostgreSQL. If the record cannot be stored, it is stored at
+// the next delivery from this address.
 func (h *Handler) verify(ctx context.Context, hook *intake.Hook, client string) {
 	sender := hook.ID + " " + client
 	if !h.senders.add(sender) {
@@ -71,7 +71,8 @@ func (s *verifiedSenders) add(sender string) bool {
 }
 
 // shrink removes the expired senders. If the cache is still full, shrink removes a tenth of the
-// others, so that not every new sender has to search the whole cache. The caller holds the lock.
+// others, so that the whole cache need not be searched for every new sender. The caller holds the
+// lock.
 func (s *verifiedSenders) shrink(now time.Time) {
 	for sender, until := range s.until {
 		if !now.Before(until) {

@@ -11,7 +11,7 @@ import (
 // MediaRange is one element of an Accept header. ReadAccept creates it.
 type MediaRange struct {
 	Media string // for example text/event-stream, text/* or */*
-	// Names are in lower case; q is included.
+	// Values by parameter name in lower case, including the weight q.
 	Parameters map[string]string
 	// Weight from 0 to 1; 0: not acceptable.
 	Weight float64

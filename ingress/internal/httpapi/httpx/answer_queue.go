@@ -20,8 +20,8 @@ const maxPause = time.Second
 // maxQueued is the maximum number of responses in the queue that belong to one organization.
 const maxQueued = 4
 
-// For each organization, the queue knows how many bytes were rendered recently. This number falls
-// by decayPerSecond each second, and is at most maxRecentBytes.
+// For each organization, the queue keeps the number of bytes that were rendered recently. This
+// number falls by decayPerSecond each second, and is at most maxRecentBytes.
 const (
 	decayPerSecond = 256 << 10
 	maxRecentBytes = 64 << 20
@@ -32,12 +32,12 @@ const agingPerSecond = maxRecentBytes / 8
 
 // answerQueue makes large responses take turns. Reading and rendering a large response fully
 // occupies a core of PostgreSQL and a core of this process. Therefore only one response has its
-// turn at a time. After each turn follows a pause of the same length, in which small requests find
-// free cores.
+// turn at a time. Each turn is followed by a pause of the same length, but of at most maxPause, in
+// which small requests find free cores.
 //
 // The next turn goes to the response with the lowest rank. The rank of a response is the number of
-// bytes recently rendered for its organization. It falls while the response waits, so that later
-// responses cannot delay it forever. Among equal ranks, the smallest response is next.
+// bytes recently rendered for its organization. The rank falls while the response waits, so that
+// later responses cannot delay it forever. Among equal ranks, the smallest response is next.
 type answerQueue struct {
 	mu      sync.Mutex
 	busy    bool // whether a response has its turn, or the pause after it is not over

@@ -110,8 +110,8 @@ func TestManySmallAnswersDoNotDelayALargeOne(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// The response may wait for 160 turns of 6 ms, and for half a second for each 4 MiB
-			// that its organization has read before.
+			// The response may wait for 160 turns of 6 ms, and for half a second for each response
+			// of 4 MiB to its organization, including this one.
 			if waited, maximum := time.Since(began), time.Second+time.Duration(n+1)*500*time.Millisecond; waited > maximum {
 				t.Errorf("large answer %d waited for %s", n, waited)
 			}

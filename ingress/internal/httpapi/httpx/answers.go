@@ -40,7 +40,7 @@ const (
 )
 
 // LargeAnswers limits the total size of the large responses that are being sent. It is safe for
-// concurrent use. A process has one.
+// concurrent use. There is one per process.
 type LargeAnswers struct {
 	// Limits in bytes.
 	PerOrganization, AtOnce int64
@@ -229,7 +229,7 @@ func CountAnswer(c *gin.Context, bytes int) (*LargeAnswer, error) {
 // ReserveAnswer waits for a turn in the answer queue and counts a response of the estimated size.
 // Therefore a response beyond the limit is rejected before PostgreSQL reads its data. If bytes is
 // less than LargeBytes, ReserveAnswer does nothing. The turn ends when the response is rendered and
-// CountAnswer is called, or with EndReservation.
+// CountAnswer is called, or when EndReservation is called.
 func ReserveAnswer(c *gin.Context, bytes int) error {
 	st := StateFor(c)
 	if bytes < LargeBytes || st.Large == nil {

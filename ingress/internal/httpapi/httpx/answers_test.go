@@ -50,8 +50,8 @@ func TestLargeAnswersOfAnOrganization(t *testing.T) {
 	}
 }
 
-// If a request exceeds the limit for all organizations, a slow response is aborted that was
-// requested by another organization. Responses to fast clients are never aborted.
+// If a request exceeds the limit for all organizations, a slow response to another organization is
+// aborted. Responses to fast clients are never aborted.
 func TestSlowReadersMakeRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

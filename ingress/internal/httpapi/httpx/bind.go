@@ -158,7 +158,7 @@ func IsForm(header http.Header) bool {
 	}
 	media, _, err := mime.ParseMediaType(values[0])
 	// Ignore invalid parameters after the media type. Without a valid boundary, the multipart
-	// reader returns a better error.
+	// reader returns a more precise error than NeitherJSONNorForm.
 	return media == ContentForm && (err == nil || errors.Is(err, mime.ErrInvalidMediaParameter))
 }
 

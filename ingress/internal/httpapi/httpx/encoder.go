@@ -16,7 +16,7 @@ import (
 type Encoder interface {
 	// Append appends the translation of e to b. ended is true if e is the last event of the stream.
 	Append(b []byte, e domain.Event) (out []byte, ended bool, err error)
-	// Cut appends to b a message that the stream ends although the run continues.
+	// Cut appends to b the protocol's message for a stream that ends although the run continues.
 	Cut(b []byte) []byte
 }
 
@@ -24,7 +24,7 @@ type Encoder interface {
 // run, or when the session check fails.
 func SendEncoded(c *gin.Context, events Source[domain.Event], to Encoder, permit SessionCheck, log zerolog.Logger) {
 	source := &encodedEvents{events: events, to: to, permit: permit, log: log}
-	SendStream(c, source, appendBytes, &SessionCheck{}) // source checks the session, because the protocol has a message for a failed check
+	SendStream(c, source, appendBytes, &SessionCheck{}) // source checks the session itself, because it can report a failed check with Cut
 }
 
 // appendBytes appends events of an encoded stream, which are already bytes.

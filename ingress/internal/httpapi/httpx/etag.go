@@ -16,7 +16,7 @@ import (
 var etags = regexp.MustCompile(`^[ \t,]*(W/)?"[\x21\x23-\x7e\x80-\xff]*"([ \t]*,[ \t,]*(W/)?"[\x21\x23-\x7e\x80-\xff]*")*[ \t,]*$`)
 
 // Precondition contains the entity tags in a request's If-Match and If-None-Match headers. A list
-// is nil if its header is missing. ReadPrecondition creates it.
+// is nil if its header is missing. ReadPrecondition creates a Precondition.
 type Precondition struct{ match, noneMatch []string }
 
 // anyVersion is the header value that matches every version.
@@ -66,8 +66,8 @@ func etag(version int, state string) string {
 const stateSeparator = "-"
 
 // Check returns the error precondition_failed if the headers do not permit a change of the current
-// version. It ignores the states in entity tags. If-Match compares strongly, so a weak tag in it
-// matches no version.
+// version. It ignores the states in entity tags. If-Match compares strongly, so a weak tag in
+// If-Match matches no version.
 func (p Precondition) Check(version int) error {
 	if p.match != nil && !names(p.match, version) {
 		return apierr.New(apierr.PreconditionFailed, "the version is %d, which does not match If-Match; read the resource again", version)

@@ -39,7 +39,7 @@ func ReadOne[T any](read getter[T], prefixes ...string) gin.HandlerFunc {
 
 // ByID returns a Finder that calls find with the query's id. If the id has none of the prefixes,
 // the Finder returns not_found. Without prefixes, any text is an id. If the query has no id or
-// several, the Finder returns nil.
+// several ids, the Finder returns nil.
 func ByID(find func(c *gin.Context, thing string) error, prefixes ...string) Finder {
 	return func(c *gin.Context) error {
 		ids := Query(c)["id"]

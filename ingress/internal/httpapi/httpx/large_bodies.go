@@ -21,9 +21,9 @@ type LargeBodies interface {
 	Receive(c *gin.Context, maximum int64) (body io.Reader, leave func(), err error)
 }
 
-// MessageBody returns the maximum size, in bytes, of a JSON body that contains a message. Visitors
-// of widgets and of the demo get only MaxBody: they need no account, and another organization pays
-// for their runs.
+// MessageBody returns the maximum size, in bytes, of a JSON body that contains a message. For
+// visitors of widgets and of the demo, the maximum is only MaxBody, because they need no account
+// and do not pay for their runs.
 func MessageBody(who domain.Caller) int64 {
 	if who.Kind == domain.CallerDemo || who.Visitor.ID != "" {
 		return MaxBody

@@ -31,9 +31,9 @@ type StreamLimits struct {
 	ConnectionsPerAddress  int // maximum number of streams from one client address, with any credential; 0: no limit
 }
 
-// Limiter enforces the rate limits and stream limits of callers. It is safe for concurrent use. A
-// process has one. The rate limits apply to all processes together, and the stream limits to each
-// process separately.
+// Limiter enforces the rate limits and stream limits of callers. It is safe for concurrent use.
+// There is one per process. The rate limits apply to all processes together, and the stream limits
+// to each process separately.
 type Limiter struct {
 	StreamLimits
 	DemoTokens int64 // daily token budget of all demo visitors together
@@ -45,8 +45,8 @@ type Limiter struct {
 	seats  stream.Counter // counts the open streams
 }
 
-// TakeStream takes one stream slot in addition to those from TakeStreams. It returns false if no
-// slot is free.
+// TakeStream takes one stream slot in addition to the slots that TakeStreams has taken. It returns
+// false if no slot is free.
 func (l *Limiter) TakeStream(seat stream.Limit) bool { return l.seats.Take(seat) == nil }
 
 // LeaveStreams releases slots that TakeStreams or TakeStream has taken.

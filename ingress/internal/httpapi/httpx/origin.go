@@ -52,7 +52,7 @@ func isHost(s string) bool {
 
 	// Every IP address has one canonical form, and browsers send only that form.
 	written := addr.String()
-	if b := addr.As16(); addr.Is4In6() { // Go formats the end of such an address with dots, browsers in hexadecimal
+	if b := addr.As16(); addr.Is4In6() { // Go writes the end of such an address with dots, but browsers write it in hexadecimal
 		written = fmt.Sprintf("::ffff:%x:%x", int(b[12])<<8|int(b[13]), int(b[14])<<8|int(b[15]))
 	}
 	return written == inner

@@ -53,7 +53,8 @@ func (s *SessionChecks) SessionCheck(c *gin.Context) SessionCheck {
 	if ident.Via == auth.ViaWidget {
 		// A visitor may continue to follow a run after the widget token has expired, provided that
 		// the widget exists and is enabled. The stream ends after the run's time limit. If the run
-		// waits for a person for longer than that, the visitor reconnects with a new token.
+		// waits for a person for longer than the time limit, the visitor reconnects with a new
+		// token.
 		p.Resolve = func(req *http.Request, _ auth.Need) (auth.Identity, error) { return s.auth.Again(req) }
 		p.Last = p.Seen.Add(max(s.runDeadline, auth.WidgetTokenLife))
 	}

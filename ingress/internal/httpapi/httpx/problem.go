@@ -95,8 +95,8 @@ func Fail(c *gin.Context, err error) {
 
 	coded := Coded(c, err)
 
-	// If the caller may not read the resource, a more precise error must not reveal anything about
-	// it.
+	// If the caller may not read the resource, an error other than not_found must not reveal
+	// anything about it.
 	if find := st.Find; find != nil && blamesRequest(coded.Code) {
 		if hidden := find(); hidden != nil {
 			st.Err = hidden
@@ -129,7 +129,7 @@ func Fail(c *gin.Context, err error) {
 		return
 	}
 
-	// A nil slice would be null, but the response always contains a list.
+	// A nil slice would be encoded as null, but the response always contains a list.
 	fields := coded.Fields
 	if fields == nil {
 		fields = []apierr.Field{}

@@ -150,8 +150,8 @@ const (
 var MetadataName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
 // CheckURL checks that address is an absolute HTTP URL without credentials or a fragment. It does
-// not check whether Parley may send requests to the host, because that may change; it is checked
-// before each request.
+// not check whether Parley may send requests to the host. This may change, so it is checked before
+// each request.
 func CheckURL(p *Problems, at, address string) {
 	u, err := url.Parse(address)
 	switch {
