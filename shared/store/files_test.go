@@ -321,7 +321,7 @@ func TestAnOrganizationsFilesAreBounded(t *testing.T) {
 	}
 	var tries []func() (bool, error)
 	refused := 0
-	for n := range 12 { // concurrent calls count each other's contents, but not the 4 KiB per file before the commit
+	for n := range 12 { // before its commit, a call's contents count for concurrent calls, but its 4 KiB per file do not
 		tries = append(tries, func() (bool, error) {
 			content := strings.Repeat(fmt.Sprintf("%05d", n), 40_000)
 			kept, err := keep(13+4*200_000+(9+2*12)*row, fmt.Sprint("r", n), made("n", content))()

@@ -426,7 +426,7 @@ func TestNoDocumentsAreSkippedForever(t *testing.T) {
 		}
 		b.exec(`UPDATE documents SET status = 'queued', not_before = clock_timestamp() WHERE id = $1`, held.ID)
 	}
-	if first < 2 || first > 35 { // the probability is a quarter each time, so other counts are practically impossible
+	if first < 2 || first > 35 { // the large document comes first with a probability of 1/4; other counts are very improbable
 		t.Errorf("the large one came first %d times of 60", first)
 	}
 }
@@ -739,7 +739,8 @@ func TestContentsThatAddressesGive(t *testing.T) {
 	}
 }
 
-// Concurrent finishing, deleting and retrying keeps the counts of shared terms exact.
+// The counts of shared terms stay exact while documents are finished, deleted and retried
+// concurrently.
 func TestTermsAreCountedExactly(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -427,8 +427,8 @@ func TestAStatementIsBoundedInBytes(t *testing.T) {
 	newTestEnv(t).savesLarge(5, 3*mib)
 }
 
-// TestLargeResultsAreSaved saves results of a number and size that once broke the connection in a
-// single statement.
+// TestLargeResultsAreSaved saves results of a number and size that once broke the connection when a
+// single statement saved all of them.
 func TestLargeResultsAreSaved(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()

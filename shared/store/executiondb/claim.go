@@ -268,8 +268,8 @@ func byLock(rows []heldRow) (free, locked map[string]bool) {
 	return free, locked
 }
 
-// Config reads the configuration of a version of a template or of an organization's agent. A
-// version never changes.
+// Config reads the configuration of one version of a template, or of one version of an
+// organization's agent. A version never changes.
 func (s *Store) Config(ctx context.Context, org, targetID string, version int) (domain.Config, error) {
 	var raw []byte
 	var cfg domain.Config

@@ -215,7 +215,7 @@ func (row *writtenRow) written(callID string) written {
 		return written{err: pg.ErrLocked}
 	}
 	row.CallID = callID
-	return written{done: true, effect: row.effect()} // the effect is empty unless it was prepared
+	return written{done: true, effect: row.effect()} // the effect is empty unless this write prepared it
 }
 
 // writeQuery calls the function of migrations/functions/write_progress.sql.

@@ -52,9 +52,9 @@ func endAs(status domain.RunStatus, cause *domain.RunError) verdict {
 	return func(openRow) (domain.RunStatus, *domain.RunError) { return status, cause }
 }
 
-// end ends the open runs that the condition where selects, in one transaction and under row locks.
-// where must contain the locking clause. A worker that holds one of these runs can write nothing
-// afterwards.
+// end ends the open runs that an SQL condition selects, in one transaction and under row locks. The
+// argument where contains the condition and the locking clause. A worker that holds one of these
+// runs can write nothing afterwards.
 func (s *Store) end(ctx context.Context, orgs []string, how verdict, where string, args ...any) ([]Ended, error) {
 	var ended []Ended
 	err := s.db.Within(ctx, orgs, func(tx *sqlx.Tx) error {

@@ -230,8 +230,8 @@ func (s *Store) HookSizes(ctx context.Context, org, after string, limit int) (by
 	return bytes, nil
 }
 
-// Hooks lists up to limit hooks of an organization, newest first. after, if not empty, is the
-// last id of the previous page.
+// Hooks lists up to limit hooks of an organization, newest first. If the argument after is not
+// empty, it is the last id of the previous page.
 func (s *Store) Hooks(ctx context.Context, org, after string, limit int) ([]domain.Hook, error) {
 	var rows []hookRow
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -333,7 +333,7 @@ func lockHook(ctx context.Context, tx *sqlx.Tx, org, id string) error {
 	return tx.GetContext(ctx, &found, `SELECT id FROM hooks WHERE id = $1 AND org_id = $2 AND deleted_at IS NULL FOR UPDATE`, id, org)
 }
 
-// MoveHooks assigns a key's hooks to the key that replaces it. It is part of the transaction that
+// MoveHooks assigns a key's hooks to the key that replaces it. The transaction tx is the one that
 // rotates the key.
 func MoveHooks(ctx context.Context, tx *sqlx.Tx, org, from, to string) error {
 	if _, err := tx.ExecContext(ctx, `UPDATE hooks SET key_id = $3 WHERE org_id = $1 AND key_id = $2`, org, from, to); err != nil {

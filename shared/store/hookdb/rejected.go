@@ -15,7 +15,7 @@ import (
 
 // MaxRejected is the maximum number of a hook's log entries for rejected deliveries from verified
 // senders, and also the maximum for rejected deliveries from other senders. The newest entries are
-// kept. A page of the log has more entries than both maxima together, so it never consists of
+// kept. A page of the log has more entries than both maxima together, so a page never consists of
 // rejected deliveries only.
 const MaxRejected = 5
 

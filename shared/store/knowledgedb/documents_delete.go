@@ -21,8 +21,8 @@ const (
 	// run that got text from a document.
 	maxReadersPerQuery = 20_000
 	// deleteTries is the maximum number of searches for readers of a document. After the document
-	// is withdrawn, the only new readers are runs whose transaction was already storing the record
-	// that they got its text.
+	// is withdrawn, the only new readers are runs for which a transaction was already recording
+	// that they got text from the document.
 	deleteTries = 32
 	// lockTries is the maximum number of attempts of a transaction that waits for the lock of a
 	// document's row or of its organization's counts. A worker holds both locks while it finishes a
@@ -88,7 +88,7 @@ func (s *Store) withdraw(ctx context.Context, org, id string) error {
 }
 
 // removeAll removes the index entries of a withdrawn document. Each batch is a separate
-// transaction, so that other documents of the organization can count their terms in between.
+// transaction, so that the terms of the organization's other documents can be counted in between.
 func (s *Store) removeAll(ctx context.Context, org, id string) error {
 	for more := true; more; {
 		err := s.withLocked(ctx, org, id, func(tx *sqlx.Tx) (err error) {

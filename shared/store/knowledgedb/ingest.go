@@ -19,7 +19,7 @@ import (
 )
 
 // LeasedDocument is a document that a worker has claimed. Its fence guards every write: a later
-// claim, a change or a deletion of the document raises it. The type is comparable.
+// claim, a change or a deletion of the document raises the fence. The type is comparable.
 type LeasedDocument struct {
 	OrganizationID string
 	ID             string
@@ -63,7 +63,7 @@ var (
 type DocumentClaim struct {
 	Max   int              // maximum number of documents
 	Not   []string         // organizations to skip
-	Debts map[string]int64 // debts by organization; a missing debt is 0; the smallest debt is claimed first
+	Debts map[string]int64 // by organization; a missing debt is 0; the organization with the smallest debt comes first
 	Short bool             // only documents of at most ShortDocument bytes
 }
 
@@ -269,8 +269,8 @@ func removeIndexedStep(ctx context.Context, held LeasedDocument) func(*sqlx.Tx) 
 }
 
 // PostponeDocument requeues a document to be read again after delay. If the document's deadline is
-// earlier, or if this was attempt MaxDocumentAttempts, it fails the document with cause instead. It
-// returns false if the worker no longer holds the document.
+// before that time, or if this was attempt MaxDocumentAttempts, it fails the document with cause
+// instead. It returns false if the worker no longer holds the document.
 func (s *Store) PostponeDocument(ctx context.Context, held LeasedDocument, cause domain.DocumentError, delay time.Duration) (bool, error) {
 	kept, err := s.withDocument(ctx, held, removeIndexedStep(ctx, held),
 		`status = CASE WHEN clock_timestamp() + $6::interval < deadline AND attempts < $7 THEN 'queued' ELSE 'failed' END,

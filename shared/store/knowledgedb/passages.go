@@ -56,12 +56,12 @@ func (s *Store) DocumentPassages(ctx context.Context, org, id string, page, limi
 }
 
 // DocumentPassagesAround returns a chunk of a ready document, by its number, and the neighboring
-// chunks. around is the maximum number of neighbors on each side.
+// chunks. The argument around is the maximum number of neighbors on each side.
 func (s *Store) DocumentPassagesAround(ctx context.Context, org, id string, chunk, around int) ([]domain.Passage, error) {
 	return readPassages(ctx, s.db, org, fromDocument+`AND c.n BETWEEN $3::bigint - $4 AND $3::bigint + $4 ORDER BY c.n`, id, chunk, around)
 }
 
-// fromDocument selects the chunks c of document $2 of organization $1, if it is ready.
+// fromDocument selects the chunks c of document $2 of organization $1, if the document is ready.
 const fromDocument = `FROM documents d JOIN document_chunks c ON c.document_id = d.id AND c.org_id = d.org_id
 	WHERE d.id = $2 AND d.org_id = $1 AND d.status = 'ready' `
 

@@ -104,7 +104,7 @@ type NotificationFilter struct {
 }
 
 // Notifications lists up to limit notifications of an organization, newest first, without their
-// payloads. after, if not empty, is the last id of the previous page.
+// payloads. If the argument after is not empty, it is the last id of the previous page.
 func (s *Store) Notifications(
 	ctx context.Context, org string, f NotificationFilter, after string, limit int,
 ) ([]domain.Notification, error) {

@@ -119,7 +119,7 @@ func (s *Store) ClaimNotifications(ctx context.Context, maximum, maxConcurrent i
 // longer exists or the worker no longer holds the notification. It returns erased if the subject is
 // a run whose retention period has ended.
 func (s *Store) Render(ctx context.Context, n *ClaimedNotification) error {
-	// If an earlier attempt has already rendered the payload, it is sent again.
+	// If an earlier attempt has already rendered the payload, the same payload is sent again.
 	if n.data != nil {
 		return nil
 	}
@@ -250,8 +250,8 @@ func (s *Store) RecordAttempt(ctx context.Context, held LeasedNotification, a At
 			return noteSuccess(ctx, tx, held)
 		}
 
-		// A notification that could not be signed was not sent, for example because the operator's
-		// key is missing. It must not count against the endpoint.
+		// If a notification could not be signed, for example because the operator's key is missing,
+		// it was not sent. The attempt must not count as a failure of the endpoint.
 		if !a.Unsent {
 			disabled, err = noteFailure(ctx, tx, held, a)
 		}
