@@ -7,7 +7,7 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// A worker that claims documents passes a number for each organization, its debt. Documents of
+// An organization's debt is the processor time that its documents used recently. Documents of
 // organizations with smaller debts are claimed first. A claim that is restricted to short documents
 // skips large documents and documents that are not fetched yet.
 func TestClaimsGoByDebts(t *testing.T) {

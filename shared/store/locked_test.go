@@ -36,8 +36,9 @@ func twoMailboxes(t *testing.T) (one, other *hookEnv) {
 	return mailboxOn(a), mailboxOn(b)
 }
 
-// maxFast is shorter than the lock timeout of the mutant "a batch that waits for locked rows", on a
-// machine of any load.
+// maxFast bounds the time that wantFast accepts on a loaded machine. It is shorter than the lock
+// timeout in the mutant "a batch that waits for locked rows", so that wantFast fails with this
+// mutant.
 const maxFast = 20 * time.Second
 
 // wantFast fails the test if f waits for a lock.

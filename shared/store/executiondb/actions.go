@@ -34,8 +34,8 @@ type Decided struct {
 	Lane    domain.Lane
 }
 
-// Decide records a decision about the action that a run waits for. by is the name of the person who
-// decides. If principal is not empty, only that principal's runs are found.
+// Decide records a decision about the action that a run waits for. The argument by is the name of
+// the person who decides. If principal is not empty, only that principal's runs are found.
 //
 // Only the first decision counts. For a repetition, Decide changes nothing and returns no error;
 // for a different decision it returns version_conflict. The run's deadline is extended by the time

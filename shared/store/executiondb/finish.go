@@ -68,7 +68,7 @@ type Finished struct {
 	Failed   map[string]error   // not saved this time; ErrLocked: another transaction has locked the run
 	Freed    queuedb.FreedSlots // for DispatchNext
 
-	followers map[string]int // by id of a finished run: the number of runs that waited only for this run
+	followers map[string]int // number of runs that waited only for the finished run with this id
 }
 
 // newFinished returns a result with empty maps.
@@ -121,8 +121,8 @@ func (s *Store) Finish(ctx context.Context, outcomes []Outcome) (Finished, error
 
 // finishPart saves the outcomes of one statement and adds the results to out. If PostgreSQL rejects
 // an outcome or a run is locked, finishPart halves the list until it finds the cause. All other
-// outcomes are saved. After the time until, it does not halve the list because of a lock, and adds
-// all its outcomes to Failed. If it returns an error, it has saved no outcome.
+// outcomes are saved. If a run is locked after the time until, finishPart adds all outcomes of the
+// list to Failed without halving it. If it returns an error, it has saved no outcome.
 func (s *Store) finishPart(ctx context.Context, outcomes []Outcome, out *Finished, until time.Time) error {
 	err := s.saveOutcomes(ctx, outcomes, out)
 	switch {

@@ -144,9 +144,9 @@ type Failures struct {
 	Refused int `db:"refused"` // number of these attempts in which a model provider responded with an error
 }
 
-// FailedSinceStep counts the attempts of a run that have failed with the code since the last
-// recorded step. The current attempt does not count. The caller uses the number to decide whether
-// another attempt is useful.
+// FailedSinceStep counts the attempts of a run that have failed with the given error code since the
+// last recorded step. The current attempt does not count. The caller uses the number to decide
+// whether another attempt is useful.
 func (s *Store) FailedSinceStep(ctx context.Context, held lease.Held, code string) (n Failures, err error) {
 	err = s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
 		return tx.GetContext(ctx, &n, `SELECT count(*) AS all_failures, count(provider_status) AS refused FROM run_attempts WHERE run_id = $1 AND org_id = $2 AND kind = 'attempt' AND fence < $3

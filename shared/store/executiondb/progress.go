@@ -33,7 +33,7 @@ const (
 // The limits of the batches, and of repeated writes.
 const (
 	maxWrites  = 256     // writes in one batch
-	maxWaiting = 1 << 14 // maximum number of writes that wait for the next batch; each run and each call has at most one
+	maxWaiting = 1 << 14 // maximum number of writes that wait for the next batch; a run has at most one for its journal and one for each call
 
 	// If another transaction has locked a run, a write to the run is repeated at intervals of
 	// lockedPause, for up to lockedFor. Most locks are held for less than lockedPause.

@@ -59,7 +59,8 @@ var (
 	DocumentNotProcessed = domain.DocumentError{Code: "not_processed", Message: "No worker processed this document in time. Retry it."}
 )
 
-// DocumentClaim restricts the documents that a worker claims.
+// DocumentClaim restricts the documents that a worker claims. An organization's debt is the
+// processor time that its documents used recently.
 type DocumentClaim struct {
 	Max   int              // maximum number of documents
 	Not   []string         // organizations to skip

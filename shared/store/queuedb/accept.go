@@ -84,16 +84,15 @@ func (s *Store) Accept(ctx context.Context, rows []NewRun) ([]Accepted, error) {
 	return s.accept(ctx, rows, acceptCall{splitUntil: time.Now().Add(pg.SplitFor)})
 }
 
-// acceptCall is the state of one call of Accept. The recursive calls for parts of the rows share
-// the state.
-// After splitUntil, the rows are no longer split because of a lock.
+// acceptCall is the state of one call of Accept. A recursive call for a part of the rows gets a
+// copy of the state. After splitUntil, the rows are no longer split because of a lock.
 type acceptCall struct {
 	splitUntil time.Time
 	tries      int // number of retries of rows whose idempotency key belonged to a run that was removed before it was looked up
 }
 
-// accept implements Accept with acceptOnce. If the reply is lost, it looks the runs up. If
-// PostgreSQL rejects a row, or a row is locked, it halves the list until it finds that row.
+// accept implements Accept with acceptOnce. If the reply is lost, accept looks the runs up. If
+// PostgreSQL rejects a row, or a row is locked, accept halves the list until it finds that row.
 func (s *Store) accept(ctx context.Context, rows []NewRun, call acceptCall) ([]Accepted, error) {
 	// It is always safe to repeat the statement: the caller has chosen the ids, and an id is
 	// inserted at most once.
@@ -129,7 +128,7 @@ func (s *Store) acceptOnce(ctx context.Context, rows []NewRun, call acceptCall) 
 	out := make([]Accepted, len(rows))
 
 	// If no run was created for a row, another run has the row's idempotency key, or the row's
-	// agent does not allow the caller.
+	// agent or template is missing, or the agent does not allow the caller.
 	losers := fillCreated(out, rows, created)
 	if len(losers) == 0 {
 		return out, nil
@@ -181,8 +180,8 @@ func acceptance(rows []NewRun, taken map[Lane]int) (query string, args []any) {
 	runs, organizations := newRuns(rows)
 	args = []any{runs, pq.Array(organizations), slots, FirstRepublish}
 
-	// A batch is one statement, so a single run of another kind requires the general statement for
-	// the whole batch.
+	// A batch is one statement, so one run that is not independent requires the general statement
+	// for the whole batch.
 	if slices.ContainsFunc(rows, func(r NewRun) bool { return !r.single() }) {
 		return acceptQuery, append(args, pq.Array(pg.Column(rows, func(r *NewRun) *string { return r.Previous })))
 	}
@@ -249,23 +248,23 @@ type createdRow struct {
 	locked bool // the run was not created, because another transaction has locked its session
 }
 
-// insertRuns takes slots for the runs, inserts them, and returns the slots for which no run was
+// insertRuns takes slots for the runs, inserts the runs, and frees the slots for which no run was
 // dispatched.
 func (s *Store) insertRuns(ctx context.Context, rows []NewRun) (map[string]createdRow, error) {
 	taken := s.slots.takeFor(ctx, rows)
 
-	// After an error no run counts as dispatched, so all taken slots are returned. If the insert
-	// was nevertheless committed, the next count of the slots corrects the estimate.
+	// After an error no run counts as dispatched, so all taken slots are freed. If the insert was
+	// nevertheless committed, the next count of the slots corrects the estimate.
 	created, err := s.insertTaken(ctx, rows, taken)
 	s.slots.returnUnused(rows, taken, created)
 	return created, err
 }
 
-// insertTaken inserts the runs. In each lane it dispatches as many runs as there are slots for the
-// lane in taken.
+// insertTaken inserts the runs. In each lane it dispatches as many runs as the argument taken has
+// slots for the lane.
 func (s *Store) insertTaken(ctx context.Context, rows []NewRun, taken map[Lane]int) (map[string]createdRow, error) {
-	// The statement waits briefly for locks. After a batch with a locked row, the slower path below
-	// is used for a while, because it inserts the unlocked runs without waiting.
+	// The statement waits briefly for locks. After a batch with a locked row, the slower
+	// insertUnlocked is used for a while, because it inserts the unlocked runs without waiting.
 	if !s.accepts.SkipsLocked() {
 		var created []createdRow
 		query, args := acceptance(rows, taken)
