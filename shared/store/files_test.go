@@ -197,8 +197,8 @@ func TestASessionsFolder(t *testing.T) {
 	}
 }
 
-// An attempt that takes over a run repeats the call. The files that the earlier attempt stored for
-// the call are removed, and the earlier attempt can store no more files.
+// An attempt that takes over a run repeats the earlier attempt's call. The files that the earlier
+// attempt stored for the call are removed, and the earlier attempt can store no more files.
 func TestARepeatedCallReplacesItsOwn(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

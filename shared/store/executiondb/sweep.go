@@ -179,7 +179,7 @@ func (s *Store) Cancel(ctx context.Context, org, principal, runID string) (rundb
 	return run, ended, err
 }
 
-// CancelQueued ends up to limit runs of a deleted agent that no worker holds.
+// CancelQueued ends at most limit runs that belong to a deleted agent and that no worker holds.
 func (s *Store) CancelQueued(ctx context.Context, org, agentID string, limit int) ([]Ended, error) {
 	// Each operand of the OR uses a partial index by organization. Otherwise PostgreSQL would read
 	// all open runs.
@@ -188,8 +188,8 @@ func (s *Store) CancelQueued(ctx context.Context, org, agentID string, limit int
 		ORDER BY o.run_id LIMIT $3 FOR UPDATE OF o SKIP LOCKED`, agentID, org, limit)
 }
 
-// EndOverdue ends up to limit open runs whose deadline has passed. If the last attempt of a run
-// failed, the run gets the status failed and the attempt's error. Any other run gets the status
+// EndOverdue ends at most limit open runs whose deadline has passed. A queued run whose last
+// attempt failed gets the status failed and the attempt's error. Any other run gets the status
 // timed_out. Runs that wait for a person are left to EndUnanswered.
 func (s *Store) EndOverdue(ctx context.Context, limit int) ([]Ended, error) {
 	late, err := s.db.Find(ctx, `SELECT run_id, org_id FROM overdue_runs($1)`, limit)

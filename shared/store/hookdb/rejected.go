@@ -20,7 +20,8 @@ import (
 const MaxRejected = 5
 
 // Rejected is a delivery without a valid signature. Anyone can send such deliveries, so only little
-// data about them is stored, and repeated deliveries from an address share a log entry.
+// data about them is stored, and deliveries from one address that are rejected for the same reason
+// share a log entry.
 type Rejected struct {
 	Client   string // the client's address
 	Verified bool   // the address has sent a signed delivery to the hook

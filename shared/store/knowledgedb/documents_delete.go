@@ -180,7 +180,7 @@ func (s *Store) eraseReaders(ctx context.Context, org, id string) (ended []execu
 	}
 }
 
-// runs returns the number of runs to erase in the sessions.
+// runs returns the number of runs to erase in the session.
 func (r readerSession) runs() int { return r.Last - r.First + 1 }
 
 // closeParts calls sessiondb.CloseSessions in a transaction of its own, and returns the runs that

@@ -225,8 +225,8 @@ func (row *DocumentRow) checkReplacement(other DocumentRow) error {
 	return nil
 }
 
-// sameDocuments locks and returns the documents of an organization that have the content or URL
-// of one of docs, by source.
+// sameDocuments locks and returns the documents of an organization that have the content or URL of
+// one of docs. The keys of the result are the documents' sources.
 func sameDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDocument) (map[string]DocumentRow, error) {
 	var urls []string
 	for _, d := range docs {

@@ -116,8 +116,8 @@ func (s *Store) ClaimDocuments(ctx context.Context, claim DocumentClaim) ([]Clai
 
 // ExtendDocuments renews the leases of documents and returns the documents that the worker no
 // longer holds. It does not wait for locks. A document whose row is locked counts as held. The
-// transaction that has locked the row either renews the lease or takes the document away; the next
-// call finds out which.
+// transaction that has locked the row either renews the lease or ends it; the next call shows
+// which.
 func (s *Store) ExtendDocuments(ctx context.Context, held []LeasedDocument) (lost []LeasedDocument, err error) {
 	if len(held) == 0 {
 		return nil, nil
@@ -298,9 +298,9 @@ func (s *Store) ReleaseDocument(ctx context.Context, held LeasedDocument) error 
 }
 
 // EndDocuments fails up to limit documents that would never become ready. These are documents that
-// have lost MaxDeaths workers, documents whose deadline has passed (with their last error), and
-// documents that wait while no worker reads documents. It returns the organization of each failed
-// document.
+// have lost MaxDeaths workers, documents whose deadline has passed, and documents that wait while
+// no worker reads documents. A queued document keeps its last error. EndDocuments returns the
+// organization of each failed document.
 func (s *Store) EndDocuments(ctx context.Context, limit int) (orgs []string, err error) {
 	var rows []struct {
 		ID  string `db:"id"`

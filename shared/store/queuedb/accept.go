@@ -53,7 +53,7 @@ type NewRun struct {
 func (r NewRun) Size() int { return len(r.Input) + 1024 }
 
 // HoldUntilReleased is the value of NewRun.Hold for a run that does not start until it is released.
-// Runs that collect deliveries use it.
+// Runs that coalesce deliveries use it.
 const HoldUntilReleased time.Duration = -1
 
 // Accepted is the result of accepting a NewRun: a new run, or the existing run with the same
@@ -85,7 +85,7 @@ func (s *Store) Accept(ctx context.Context, rows []NewRun) ([]Accepted, error) {
 }
 
 // acceptCall is the state of one call of Accept. A recursive call for a part of the rows gets a
-// copy of the state. After splitUntil, the rows are no longer split because of a lock.
+// copy of the state. After splitUntil, a lock no longer makes accept split the rows.
 type acceptCall struct {
 	splitUntil time.Time
 	tries      int // number of retries of rows whose idempotency key belonged to a run that was removed before it was looked up
