@@ -309,7 +309,7 @@ func (s *Store) UpdateHook(ctx context.Context, org, id string, change HookChang
 			return err
 		}
 
-		// A new secret replaces the previous one, which stays valid only if the caller asks for it.
+		// A new secret replaces the current secret, which stays valid only if KeepPrevious is set.
 		return tx.GetContext(ctx, &row, `UPDATE hooks h SET name = coalesce($3, name), agent_id = coalesce($4, agent_id), key_id = coalesce($5, key_id),
 			  message_template = coalesce($6, message_template), filter = coalesce($7, filter),
 			  coalescing = CASE WHEN $8 THEN $9 ELSE coalescing END,

@@ -106,8 +106,9 @@ func (s *Store) removeAll(ctx context.Context, org, id string) error {
 	return nil
 }
 
-// withLocked runs f in a transaction that has locked a document's row. It retries up to lockTries
-// times if waiting for the lock times out. f must therefore be repeatable.
+// withLocked runs f in a transaction that has locked a document's row. If waiting for the lock
+// times out, withLocked tries again, with at most lockTries tries in total. f must therefore be
+// repeatable.
 func (s *Store) withLocked(ctx context.Context, org, id string, f func(*sqlx.Tx) error) error {
 	try := func() error {
 		return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {

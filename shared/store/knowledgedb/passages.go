@@ -66,7 +66,7 @@ const fromDocument = `FROM documents d JOIN document_chunks c ON c.document_id =
 	WHERE d.id = $2 AND d.org_id = $1 AND d.status = 'ready' `
 
 // FirstPassages returns the first chunk of each of the newest documents in the scope, the newest
-// document first. limit is the maximum number of documents.
+// document first. The argument limit is the maximum number of documents.
 func (s *Store) FirstPassages(ctx context.Context, scope SearchScope, limit int) ([]domain.Passage, error) {
 	if limit <= 0 || !scope.searchable() {
 		return nil, nil
