@@ -67,8 +67,8 @@ func (b *testEnv) content(id string) string {
 	return string(content)
 }
 
-// folder returns the files that a call finds in the session's folder as text: their names, and the
-// contents of short files.
+// folder describes the files that a call finds in the session's folder. The result is text: the
+// names and contents of the files.
 func (b *testEnv) folder(held lease.Held, call string) string {
 	b.Helper()
 	files, kept, err := b.s.Blobs.SessionFiles(b.Context(), held, call)
@@ -414,8 +414,8 @@ func TestReadingSmallFilesTogether(t *testing.T) {
 	wantCode(t, err, apierr.NotFound)
 }
 
-// A hundred small files are read in as many transactions as one small file. A large file takes one
-// transaction per chunk.
+// The contents of a hundred small files are written in one transaction. Larger contents are written
+// in several transactions of at most 1 MiB each.
 func TestSmallContentsAreWrittenTogether(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -101,8 +101,8 @@ func (b *testEnv) acceptUnlocked(row queuedb.NewRun) (queuedb.Accepted, error) {
 	}
 }
 
-// deliverUnlocked accepts deliveries, and retries each while another transaction has locked a
-// row that it needs.
+// deliverUnlocked accepts deliveries, and retries each of them while another transaction has locked
+// a row that it needs.
 func (b *testEnv) deliverUnlocked(ctx context.Context, rows []queuedb.NewDelivery) ([]queuedb.AcceptedDelivery, error) {
 	out, err := b.s.Queue.AcceptDeliveries(ctx, rows)
 	if err != nil {
@@ -154,8 +154,8 @@ func TestALockedSessionDelaysItsOwnRunAlone(t *testing.T) {
 	}
 }
 
-// A run in a new session waits if another transaction has locked its idempotency key, here because
-// the key's earlier run is being removed.
+// While another transaction has locked an idempotency key, a run with this key is not accepted, but
+// the other runs of the batch are accepted. Here the key's earlier run is being removed.
 func TestALockedKeyDelaysItsOwnRunAlone(t *testing.T) {
 	t.Parallel()
 	one, other := twoOrganizations(t)
@@ -410,7 +410,7 @@ func TestAnExpiredKeyIsReplacedOnce(t *testing.T) {
 	}
 }
 
-// If a run's template or agent does not exist, the store does not retry the acceptance of the run.
+// If a run's template or agent does not exist, the run gets the error not_found.
 func TestARunWithoutATargetIsNotFound(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -47,13 +47,13 @@ type DocumentRow struct {
 	UpdatedAt    domain.Time    `db:"updated_at"`
 }
 
-// DocumentColumns lists the columns of a DocumentRow, for statements that name the table documents
-// d.
+// DocumentColumns lists the columns of a DocumentRow, for statements in which d is the alias of the
+// table documents.
 const DocumentColumns = `d.id, d.org_id, d.name, d.mime_type, d.bytes, d.hash, d.url, d.status, d.error_code, d.error_message, d.pages,
 	d.pages_done, d.chunks, d.language, d.notes, d.metadata, d.fence, d.attempts, d.deadline, d.dispatch_no, d.created_at, d.updated_at`
 
-// Document converts the row to the document that callers see. A document that is queued again keeps
-// its last error until a worker reads the document again.
+// Document converts the row to the document that callers see. A postponed document shows its last
+// error until a worker reads the document again.
 func (row *DocumentRow) Document() (domain.Document, error) {
 	out := domain.Document{
 		ID: row.ID, Name: row.Name, MIMEType: row.MIMEType, Bytes: row.Bytes, URL: row.URL, Status: domain.DocumentStatus(row.Status),

@@ -193,8 +193,8 @@ func (s *Server) awaitReady(ctx context.Context) error {
 	}
 }
 
-// watch limits the size of PostgreSQL's log file until the postmaster ends. When the postmaster has
-// ended, watch calls release and closes s.done.
+// watch limits the size of PostgreSQL's log file until the postmaster ends. Then watch calls
+// release and closes s.done.
 func (s *Server) watch() {
 	tick := time.NewTicker(logCheck)
 	defer tick.Stop()

@@ -70,9 +70,9 @@ type Accepted struct {
 // job message was lost.
 const FirstRepublish = "5 seconds"
 
-// Accept inserts runs in one transaction. When it returns without an error, every accepted run is
-// on disk. A run waits if no slot is free. The caller publishes the Job of each result; if the
-// process dies before that, the sweeper publishes it.
+// Accept inserts runs, usually in one transaction. When it returns without an error, every accepted
+// run is on disk. A run waits if no slot is free. The caller publishes the Job of each result; if
+// the process dies before that, the sweeper publishes it.
 //
 // The results are in the order of rows. The Err of a result concerns that row only. It is not_found
 // if the run's agent or template does not exist, and caller_not_allowed if the agent refuses the
@@ -389,8 +389,8 @@ func (r NewRun) created(c createdRow) rundb.StoredRun {
 	return out
 }
 
-// asStored returns the run as RunByID would read it directly after its acceptance. The run is the
-// first one of its session. version is the version of its agent or template.
+// asStored returns the run as RunByID would read it directly after its acceptance, if no run
+// precedes it in its session. The argument version is the version of the run's agent or template.
 func (r NewRun) asStored(created time.Time, version int) rundb.StoredRun {
 	out := rundb.StoredRun{
 		OrganizationID: r.OrganizationID, Principal: r.Principal, Fingerprint: r.Fingerprint,
