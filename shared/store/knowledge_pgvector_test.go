@@ -115,8 +115,8 @@ func TestPgvectorComparesWhenItIsThere(t *testing.T) {
 	wantSame(t, "in a schema of its own", b.wantComparedBy(true, "in a schema of its own", sought), want)
 }
 
-// Searches give the same results with and without pgvector, even if a chunk has the zero vector or
-// if pgvector does not support the number of dimensions.
+// Searches give the same results with and without pgvector. This includes chunks with the zero
+// vector, and vectors with more dimensions than pgvector supports.
 func TestPgvectorAtItsLimits(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

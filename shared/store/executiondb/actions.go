@@ -82,7 +82,7 @@ func (s *Store) Decide(
 func decideOpen(
 	ctx context.Context, tx *sqlx.Tx, row openRow, callID string, decision domain.Decision, by string,
 ) (ended []Ended, resumed bool, err error) {
-	// The effect is locked after its run. Parking a run locks them in the same order.
+	// The effect is locked after its run. Parking a run locks both in this order, too.
 	var effect []effectRow
 	if err := tx.SelectContext(ctx, &effect, effectSelect+` FOR UPDATE`, row.ID, callID, row.OrganizationID); err != nil {
 		return nil, false, fmt.Errorf("reading effect: %w", err)

@@ -34,8 +34,8 @@ func (s *Store) Clock(ctx context.Context) (Clock, error) {
 // published again.
 const maxRedispatchWait = "5 minutes 1 second"
 
-// ShortenWaits looks for leases that expire, and jobs that are published again, later than the code
-// ever plans. It sets earlier times for them, and returns the number of changed rows. Times so late
+// ShortenWaits finds leases and republication times that are later than the code can have set them.
+// It replaces them with earlier times, and returns the number of changed rows. Such late times
 // occur when the database's clock was set back, or when another server with an earlier clock takes
 // over. Without the correction, a lost run would wait until the clock reaches the old time. A
 // living worker renews a shortened lease in time.

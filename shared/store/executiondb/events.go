@@ -190,7 +190,7 @@ func (s *Store) EventLogs(ctx context.Context, reqs []EventLogRequest) ([]*Event
 // erased if it was erased.
 func (s *Store) EventLogBytes(ctx context.Context, req EventLogRequest) (int, error) {
 	// The sum has the same conditions as EventLogs: it includes only chunks of the last attempt
-	// that has chunks, and only its chunks after the requested event.
+	// that has chunks, and of these only the chunks after the requested event.
 	var log struct {
 		Bytes  int  `db:"bytes"`
 		Erased bool `db:"erased"`
