@@ -8,7 +8,8 @@ import (
 )
 
 // A batch of large logs is read in portions of 1 MiB. A log that is larger than 1 MiB is read
-// alone. The other logs are deferred and requested again, until all logs are read.
+// alone. The logs that do not fit into a portion are deferred. The reader requests them again until
+// all logs are read.
 func TestLargeEventLogsAreReadInPortions(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

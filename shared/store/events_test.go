@@ -185,7 +185,7 @@ func TestAChunkThatIsRejectedSparesItsNeighbours(t *testing.T) {
 	b.wantChunks("the rejected", b.log(broken, 0, 0), 0)
 }
 
-// During a rollout, an attempt by this release publishes events, and a process of the previous
+// During a rollout, a worker of this release publishes events, and a process of the previous
 // release ends the run.
 func TestAnOlderBinarysEndComesAfterTheSentEvents(t *testing.T) {
 	t.Parallel()

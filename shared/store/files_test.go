@@ -67,8 +67,8 @@ func (b *testEnv) content(id string) string {
 	return string(content)
 }
 
-// folder returns the files that a call finds in the session's folder as text: their names, and the
-// contents of short files.
+// folder describes the files that a call finds in the session's folder. The result is text: the
+// names and contents of the files.
 func (b *testEnv) folder(held lease.Held, call string) string {
 	b.Helper()
 	files, kept, err := b.s.Blobs.SessionFiles(b.Context(), held, call)
@@ -197,8 +197,8 @@ func TestASessionsFolder(t *testing.T) {
 	}
 }
 
-// An attempt that takes over a run repeats the call. The files that the earlier attempt stored for
-// the call are removed, and the earlier attempt can store no more files.
+// An attempt that takes over a run repeats the earlier attempt's call. The files that the earlier
+// attempt stored for the call are removed, and the earlier attempt can store no more files.
 func TestARepeatedCallReplacesItsOwn(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -321,7 +321,7 @@ func TestAnOrganizationsFilesAreBounded(t *testing.T) {
 	}
 	var tries []func() (bool, error)
 	refused := 0
-	for n := range 12 { // concurrent calls count each other's contents, but not the 4 KiB per file before the commit
+	for n := range 12 { // before its commit, a call's contents count for concurrent calls, but its 4 KiB per file do not
 		tries = append(tries, func() (bool, error) {
 			content := strings.Repeat(fmt.Sprintf("%05d", n), 40_000)
 			kept, err := keep(13+4*200_000+(9+2*12)*row, fmt.Sprint("r", n), made("n", content))()
@@ -414,8 +414,8 @@ func TestReadingSmallFilesTogether(t *testing.T) {
 	wantCode(t, err, apierr.NotFound)
 }
 
-// A hundred small files are read in as many transactions as one small file. A large file takes one
-// transaction per chunk.
+// The contents of a hundred small files are written in one transaction. Larger contents are written
+// in several transactions of at most 1 MiB each.
 func TestSmallContentsAreWrittenTogether(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

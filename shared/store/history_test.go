@@ -109,7 +109,7 @@ func TestAHistoryIsThatOfItsBranch(t *testing.T) {
 	}
 
 	// A run whose request contains its history continues no run. Later runs inherit this history
-	// even if the run fails.
+	// even if that run fails.
 	b.say("q6", "", none, domain.Exchange{Message: "mine", Answer: "yours"})
 	if got := b.historyAfter(nil); got != "[mine>yours]" {
 		t.Errorf("after a failed run with a history: %s", got)
@@ -119,7 +119,7 @@ func TestAHistoryIsThatOfItsBranch(t *testing.T) {
 		t.Errorf("after a run that continues it: %s", got)
 	}
 
-	// A previous run is ignored if it belongs to another session or has a higher number.
+	// A previous run is ignored if it belongs to another session.
 	other := b.run("", "other")
 	b.accept(wideWindow, other)
 	b.finish(b.mustClaim(other.ID), "theirs")

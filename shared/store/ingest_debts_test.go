@@ -7,8 +7,9 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// Documents of organizations with smaller debts are claimed first. A claim that is restricted to
-// short documents skips large documents and documents that are not fetched yet.
+// An organization's debt is the processor time that its documents used recently. Documents of
+// organizations with smaller debts are claimed first. A claim that is restricted to short documents
+// skips large documents and documents that are not fetched yet.
 func TestClaimsGoByDebts(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -102,8 +102,9 @@ func TestDocumentsBeingDeletedDoNotComeBack(t *testing.T) {
 	}
 }
 
-// TestLargeDocumentsAreProcessedAndDeletedQuickly runs only with LARGE_DOCUMENTS=1. It measures how
-// long documents of 20 MiB take to become ready and to be deleted.
+// TestLargeDocumentsAreProcessedAndDeletedQuickly measures how long documents take to become ready
+// and to be deleted. The documents have 20 MiB with LARGE_DOCUMENTS=1, and otherwise a hundredth of
+// this size.
 func TestLargeDocumentsAreProcessedAndDeletedQuickly(t *testing.T) { //nolint:paralleltest // it measures
 	size := 1
 	if os.Getenv("LARGE_DOCUMENTS") != "" {

@@ -41,8 +41,8 @@ func (b *testEnv) loseDocuments() {
 	b.exec(`UPDATE documents SET lease_until = clock_timestamp() - interval '1 second' WHERE status = 'processing'`)
 }
 
-// serverStarted makes the database's functions use another start time of the server. The test's
-// server has just started, so leases would not count as lost yet.
+// serverStarted makes the database's functions use another start time of the server. The tests'
+// server has just started, so expired leases would not count as lost yet.
 func (b *testEnv) serverStarted(when string) {
 	b.Helper()
 	definitions := texts(b.T, b.raw, `SELECT pg_get_functiondef(p.oid) FROM pg_proc p WHERE p.proname IN ('claim_documents', 'hopeless_documents')`)
@@ -135,8 +135,9 @@ func chunkFor(n int, words ...string) knowledgedb.NewChunk {
 	return c
 }
 
-// wantCounted checks that the counts of terms match the chunks of ready documents, that no other
-// index rows are left, and that no row exists twice.
+// wantCounted checks that the counts of terms and chunks match the chunks of ready documents. It
+// also checks that every other chunk belongs to a document in progress, and that every vector has a
+// chunk.
 func (b *testEnv) wantCounted(what string) {
 	b.Helper()
 	wrong := texts(b.T, b.raw, `WITH ready AS (SELECT c.* FROM document_chunks c JOIN documents d ON d.id = c.document_id WHERE d.status = 'ready'),
@@ -154,8 +155,8 @@ func (b *testEnv) wantCounted(what string) {
 	}
 }
 
-// attempt is a worker's attempt to process a document. It executes the given steps, and then the
-// worker dies.
+// attempt is a worker's attempt to process a document. The method step executes one step of the
+// attempt.
 type attempt struct {
 	*testEnv
 	held  knowledgedb.LeasedDocument
@@ -260,7 +261,7 @@ func (b *testEnv) interleave(order []bool, first, second []string) {
 	b.wantIndexed("after deleting", "0 chunks 0 vectors 0 terms")
 }
 
-// takeOver claims a document for another worker after the holder's lease has expired.
+// takeOver lets the holder's lease expire, and claims the document for another worker.
 func (b *testEnv) takeOver(doc string, two, holder *attempt, open bool) (*attempt, bool) {
 	b.Helper()
 	b.loseDocuments()
@@ -348,8 +349,8 @@ func TestClaimsAreFair(t *testing.T) {
 	b.wantNoClaim("with all documents claimed")
 }
 
-// Among the documents of an organization, the shorter one is claimed first, unless a longer one has
-// waited much longer.
+// In an organization, a short document is claimed before a longer document, unless the longer
+// document has waited much longer.
 func TestShortDocumentsComeFirst(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -426,7 +427,7 @@ func TestNoDocumentsAreSkippedForever(t *testing.T) {
 		}
 		b.exec(`UPDATE documents SET status = 'queued', not_before = clock_timestamp() WHERE id = $1`, held.ID)
 	}
-	if first < 2 || first > 35 { // the probability is a quarter each time, so other counts are practically impossible
+	if first < 2 || first > 35 { // the large document comes first with a probability of 1/4; other counts are very improbable
 		t.Errorf("the large one came first %d times of 60", first)
 	}
 }
@@ -739,7 +740,8 @@ func TestContentsThatAddressesGive(t *testing.T) {
 	}
 }
 
-// Concurrent finishing, deleting and retrying keeps the counts of shared terms exact.
+// The counts of shared terms stay exact while documents are finished, deleted and retried
+// concurrently.
 func TestTermsAreCountedExactly(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

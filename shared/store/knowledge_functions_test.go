@@ -84,7 +84,7 @@ func TestSearchFunctionsLookAtOneOrganization(t *testing.T) {
 		}
 	}
 	if got := b.called(both, callTerms, x.other.org, x.otherOne, pq.Array([]string{})); got != "secret other" {
-		t.Errorf("the other organization finds %q", got) // the lexeme is valid: it finds documents of the other organization
+		t.Errorf("the other organization finds %q", got) // the lexeme is valid: with it, the other organization finds its own chunk
 	}
 	for _, chosen := range []any{nil, pq.Array([]string{x.ownDoc, x.otherDoc})} {
 		places := func(org string) int {

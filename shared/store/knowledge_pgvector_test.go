@@ -13,8 +13,9 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// wantComparedBy searches and returns the hits. It checks that the database has computed the
-// scores. If the argument database is false, it checks that this process has computed them.
+// wantComparedBy searches and returns the hits. If the argument database is true, it checks that
+// the database has computed the scores. Otherwise it checks that the database has computed none of
+// them.
 func (b *testEnv) wantComparedBy(database bool, what string, sought []float32) []knowledgedb.Hit {
 	b.Helper()
 	signs := make([]byte, len(sought))
@@ -114,8 +115,8 @@ func TestPgvectorComparesWhenItIsThere(t *testing.T) {
 	wantSame(t, "in a schema of its own", b.wantComparedBy(true, "in a schema of its own", sought), want)
 }
 
-// Searches with the zero vector or with vectors that pgvector does not support give the same
-// results with and without pgvector.
+// Searches give the same results with and without pgvector. This includes chunks with the zero
+// vector, and vectors with more dimensions than pgvector supports.
 func TestPgvectorAtItsLimits(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -36,8 +36,9 @@ func twoMailboxes(t *testing.T) (one, other *hookEnv) {
 	return mailboxOn(a), mailboxOn(b)
 }
 
-// maxFast is shorter than the lock timeout of the mutant "a batch that waits for locked rows", on a
-// machine of any load.
+// maxFast bounds the time that wantFast accepts on a loaded machine. It is shorter than the lock
+// timeout in the mutant "a batch that waits for locked rows", so that wantFast fails with this
+// mutant.
 const maxFast = 20 * time.Second
 
 // wantFast fails the test if f waits for a lock.
@@ -100,8 +101,8 @@ func (b *testEnv) acceptUnlocked(row queuedb.NewRun) (queuedb.Accepted, error) {
 	}
 }
 
-// deliverUnlocked accepts deliveries, and retries each while another transaction has locked a
-// row that it needs.
+// deliverUnlocked accepts deliveries, and retries each of them while another transaction has locked
+// a row that it needs.
 func (b *testEnv) deliverUnlocked(ctx context.Context, rows []queuedb.NewDelivery) ([]queuedb.AcceptedDelivery, error) {
 	out, err := b.s.Queue.AcceptDeliveries(ctx, rows)
 	if err != nil {
@@ -153,8 +154,8 @@ func TestALockedSessionDelaysItsOwnRunAlone(t *testing.T) {
 	}
 }
 
-// A run in a new session waits if another transaction has locked its idempotency key, here because
-// the key's earlier run is being removed.
+// While another transaction has locked an idempotency key, a run with this key is not accepted, but
+// the other runs of the batch are accepted. Here the key's earlier run is being removed.
 func TestALockedKeyDelaysItsOwnRunAlone(t *testing.T) {
 	t.Parallel()
 	one, other := twoOrganizations(t)
@@ -409,7 +410,7 @@ func TestAnExpiredKeyIsReplacedOnce(t *testing.T) {
 	}
 }
 
-// If a run's template or agent does not exist, the store does not retry the acceptance of the run.
+// If a run's template or agent does not exist, the run gets the error not_found.
 func TestARunWithoutATargetIsNotFound(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -427,8 +428,8 @@ func TestAStatementIsBoundedInBytes(t *testing.T) {
 	newTestEnv(t).savesLarge(5, 3*mib)
 }
 
-// TestLargeResultsAreSaved saves results of a number and size that once broke the connection in a
-// single statement.
+// TestLargeResultsAreSaved saves results of a number and size that once broke the connection when a
+// single statement saved all of them.
 func TestLargeResultsAreSaved(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()

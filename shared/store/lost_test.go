@@ -48,8 +48,8 @@ func TestOnlyALeaseThatIsOverIsTaken(t *testing.T) {
 	}
 }
 
-// If a claimed run must wait, the worker acknowledges the job message. The run therefore releases
-// its slot until its turn comes.
+// If a run cannot be claimed because it must wait, the worker acknowledges the job message. The run
+// therefore releases its slot until its turn comes.
 func TestAVoidClaimReleasesItsSlot(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

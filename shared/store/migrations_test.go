@@ -183,8 +183,8 @@ func TestAnOlderReleaseLeavesNewerFunctionsAlone(t *testing.T) {
 	}
 }
 
-// If a function cannot be created, no other function is changed and no privilege is granted. The
-// next migration continues.
+// If a function cannot be created, no other function is changed and no additional privilege
+// remains. The next migration with correct files succeeds.
 func TestFunctionsChangeTogetherOrNotAtAll(t *testing.T) {
 	t.Parallel()
 	_, db := emptyDatabase(t)

@@ -24,8 +24,8 @@ const pastInsert = `INSERT INTO runs (id, org_id, agent_id, config_version, sess
 // expiredCalls counts the calls to insertExpired, so that each call uses separate sessions and ids.
 var expiredCalls atomic.Int64
 
-// insertExpired inserts runs whose retention period has ended, one for each duration (in
-// milliseconds) in took. The runs are spread over the given number of hours before now.
+// insertExpired inserts runs whose retention period has ended, one for each duration in the
+// argument took, in milliseconds. The runs are spread over the given number of hours before now.
 func (b *testEnv) insertExpired(agent string, now time.Time, hours int, took []int64) {
 	b.Helper()
 	const status = `(ARRAY['completed', 'completed', 'failed', 'cancelled', 'timed_out'])[1 + n % 5]`
@@ -149,8 +149,8 @@ func TestRemovedRunsStayCounted(t *testing.T) {
 	wantSameUsage(t, "the rest", before["a week"], b.usage(filters["a week"], now))
 }
 
-// An erased run counts exactly once, both while its tombstone exists and after the tombstone is
-// removed. A run that an older binary removes also counts once.
+// The usage includes an erased run exactly once, both while its tombstone exists and after the
+// tombstone is removed. A run that an older binary removes also counts once.
 func TestTombstonesAreCountedOnce(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -325,8 +325,8 @@ func TestUsageOfManyRemovedRuns(t *testing.T) {
 	}
 }
 
-// An organization that has only the usage of removed runs counts as used. Otherwise, a person who
-// takes over the account of its only member would see this usage.
+// An organization that has no data except the usage of removed runs counts as used. Otherwise, a
+// person who takes over the account of its only member would see this usage.
 func TestUsageOfRemovedRunsCountsAsData(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)

@@ -153,7 +153,8 @@ func TestLoginsNeedAValidProof(t *testing.T) {
 	}
 }
 
-// Revoking a key also invalidates everything that was created with the key.
+// After a key is revoked, no more keys are created with the revoked key, not even by concurrent
+// requests.
 func TestKeysAreMadeBeforeTheirMakerEnds(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()

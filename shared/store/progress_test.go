@@ -206,8 +206,8 @@ func TestALateCheckDoesNotAllowToSend(t *testing.T) {
 	b.does("end", held, true) // the worker reports that nothing was sent
 }
 
-// A write by a worker of another organization changes nothing, even in one batch with writes of the
-// run's organization.
+// A write with another organization than that of its run changes nothing, even in one batch with
+// writes of the run's organization.
 func TestWritesBesideTheOwnersAreRefused(t *testing.T) {
 	t.Parallel()
 	one, other := twoOrganizations(t)

@@ -23,9 +23,10 @@ var (
 	ActionExpired = &domain.RunError{Code: "action_expired", Message: "The required action was not decided in time."}
 )
 
-// Decided is the result of a decision, or of the results of a client's calls. If Ended is set, the
-// run has ended, and the caller publishes its end. If Resumed is set, the run continues and waits
-// for a slot of Lane. If neither is set, the same decision was already made before.
+// Decided is the result of recording a decision, or of recording the results of a client's calls.
+// If Ended is set, the run has ended, and the caller publishes its end. If Resumed is set, the run
+// continues and waits for a slot of Lane. If neither is set, the same decision was already made
+// before.
 type Decided struct {
 	Run     rundb.StoredRun // as ShortRun reads it
 	Ended   []Ended
@@ -33,8 +34,8 @@ type Decided struct {
 	Lane    domain.Lane
 }
 
-// Decide records a decision about the action that a run waits for. by is the name of the person who
-// decides. If principal is not empty, only that principal's runs are found.
+// Decide records a decision about the action that a run waits for. The argument by is the name of
+// the person who decides. If principal is not empty, only that principal's runs are found.
 //
 // Only the first decision counts. For a repetition, Decide changes nothing and returns no error;
 // for a different decision it returns version_conflict. The run's deadline is extended by the time
@@ -81,14 +82,14 @@ func (s *Store) Decide(
 func decideOpen(
 	ctx context.Context, tx *sqlx.Tx, row openRow, callID string, decision domain.Decision, by string,
 ) (ended []Ended, resumed bool, err error) {
-	// The effect is locked after its run, in the same order as when a run is parked.
+	// The effect is locked after its run. Parking a run locks both in this order, too.
 	var effect []effectRow
 	if err := tx.SelectContext(ctx, &effect, effectSelect+` FOR UPDATE`, row.ID, callID, row.OrganizationID); err != nil {
 		return nil, false, fmt.Errorf("reading effect: %w", err)
 	}
 
-	// The run may wait for a decision about another call, or for no decision. Then this decision
-	// can only be a repetition.
+	// The run may wait for a decision about another call, or for no decision. In either case, this
+	// decision can only be a repetition.
 	action := row.Stored().Run.RequiredAction
 	if action == nil || action.ToolCallID != callID || len(effect) == 0 {
 		return nil, false, checkRepeated(effect, decision)

@@ -121,9 +121,9 @@ const claimQuery = `SELECT run_id, org_id, agent_id, template_id, config_version
 // Claim claims the runs among runIDs that may start now, with one statement that waits for no lock.
 // The results are in the order of runIDs.
 //
-// A claim raises the run's fence, counts an attempt and leases the run for lease.Lease. The worker
-// must renew the lease with Extend. If Claim returns an error, runs may have been claimed; their
-// leases expire, and the sweeper requeues them.
+// A claim raises the run's fence and its number of attempts, and leases the run for lease.Lease.
+// The worker must renew the lease with Extend. If Claim returns an error, runs may have been
+// claimed; their leases expire, and the sweeper requeues them.
 func (s *Store) Claim(ctx context.Context, runIDs []string) ([]Claim, error) {
 	var claimed []claimedRow
 	if err := s.claims.SelectInto(ctx, &claimed, claimQuery, pq.Array(runIDs), pg.Interval(lease.Lease), largeInput); err != nil {
@@ -268,8 +268,8 @@ func byLock(rows []heldRow) (free, locked map[string]bool) {
 	return free, locked
 }
 
-// Config reads the configuration of a version of a template or of an organization's agent. A
-// version never changes.
+// Config reads the configuration of one version of a template, or of one version of an
+// organization's agent. A version never changes.
 func (s *Store) Config(ctx context.Context, org, targetID string, version int) (domain.Config, error) {
 	var raw []byte
 	var cfg domain.Config

@@ -21,8 +21,8 @@ import (
 const decisionResults = "results"
 
 // TakeResults records the results of the client's calls for which a run waits, and resumes the run.
-// by is the name of the sender. If principal is not empty, only that principal's runs are found.
-// The request must contain the results of all calls for which the run waits.
+// The argument by is the name of the sender. If principal is not empty, only that principal's runs
+// are found. The request must contain the results of all calls for which the run waits.
 //
 // Only the first results count. For a repetition, TakeResults changes nothing and returns no error;
 // for different results it returns version_conflict. The run's deadline is extended by the time for
@@ -66,8 +66,8 @@ func takeResults(ctx context.Context, tx *sqlx.Tx, row openRow, results []domain
 		waits = action.CallIDs()
 	}
 
-	// The run may wait for the results of other calls, or for no results. Then these results can
-	// only be a repetition.
+	// The run may wait for the results of other calls, or for no results. In either case, these
+	// results can only be a repetition.
 	given := make(map[string]bool, len(results))
 	for i, result := range results {
 		if !slices.Contains(waits, result.ToolCallID) {
@@ -118,7 +118,8 @@ func storedResult(result domain.ClientResult) ([]byte, error) {
 }
 
 // repeatedResults returns nil if the ledger has the same results. Otherwise it returns the error
-// for results that the run does not wait for. at is the index of the first such result.
+// for results that the run does not wait for. The argument at is the index of the first such
+// result.
 func repeatedResults(ctx context.Context, tx *sqlx.Tx, org, runID string, results []domain.ClientResult, at int) error {
 	ids := make([]string, len(results))
 	for i, result := range results {

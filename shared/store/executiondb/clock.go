@@ -34,10 +34,11 @@ func (s *Store) Clock(ctx context.Context) (Clock, error) {
 // published again.
 const maxRedispatchWait = "5 minutes 1 second"
 
-// ShortenWaits shortens leases and republication times that are longer than the code ever sets, and
-// returns the number of changed rows. Such times occur when the database's clock was set back, or
-// when another server with an earlier clock takes over. Without the correction, a lost run would
-// wait until the clock reaches the old time. A living worker renews a shortened lease in time.
+// ShortenWaits finds leases and republication times that are later than the code can have set them.
+// It replaces them with earlier times, and returns the number of changed rows. Such late times
+// occur when the database's clock was set back, or when another server with an earlier clock takes
+// over. Without the correction, a lost run would wait until the clock reaches the old time. A
+// living worker renews a shortened lease in time.
 func (s *Store) ShortenWaits(ctx context.Context) (shortened int64, err error) {
 	var orgs []string
 	if err := s.db.SelectContext(ctx, &orgs, `SELECT org_id FROM dispatched_organizations()`); err != nil {
@@ -49,9 +50,10 @@ func (s *Store) ShortenWaits(ctx context.Context) (shortened int64, err error) {
 	err = s.db.Within(ctx, orgs, func(tx *sqlx.Tx) error {
 		shortened = 0
 
-		// The first statement shortens the leases of running runs. The second statement shortens
-		// the times at which the jobs of unclaimed runs are published again. One second is added,
-		// so that rows that were just written stay unchanged.
+		// The first statement shortens the leases of running runs. The second statement sets
+		// earlier times at which the jobs of unclaimed runs are published again. Rows are changed
+		// only if their time is more than a second too late, so rows that were just written stay
+		// unchanged.
 		for _, q := range []struct {
 			query string
 			args  []any

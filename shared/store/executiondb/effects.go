@@ -54,13 +54,14 @@ const maxCheckAge = 3 * time.Second
 // errLateCheck is the error of BeginSend after a check that took longer than maxCheckAge.
 var errLateCheck = errors.New("the check took too long; another worker may have taken over the run meanwhile")
 
-// PrepareEffect inserts a call into the effect ledger. The effect is ready to be sent, or waits
-// for a person's decision if ask is true. If an earlier attempt has inserted the call,
-// PrepareEffect takes over its effect and returns it. An effect that may have been sent becomes
-// ready again if its receiver honours idempotency keys; otherwise it waits for a person to report
-// the outcome. The result is false, and nothing is written, if the worker no longer holds the run.
+// PrepareEffect inserts a call into the effect ledger. If the argument ask is true, the effect
+// waits for a person's decision. Otherwise it is ready to be sent. If an earlier attempt has
+// inserted the call, PrepareEffect takes over its effect and returns it. An effect that may have
+// been sent becomes ready again if its receiver honours idempotency keys; otherwise it waits for a
+// person to report the outcome. The result is false, and nothing is written, if the worker no
+// longer holds the run.
 func (s *Store) PrepareEffect(ctx context.Context, held lease.Held, e domain.Effect, ask bool) (domain.Effect, bool, error) {
-	// The argument is the state of a new effect. For an existing effect, the database keeps the
+	// The field State is the state of a new effect. For an existing effect, the database keeps the
 	// state or derives a new state from it.
 	e.State = domain.EffectReady
 	if ask {
@@ -102,8 +103,8 @@ func (s *Store) BeginSend(ctx context.Context, held lease.Held, callID, sender s
 
 // EndSend stores the outcome of an effect, a JSON value. It returns false, and stores nothing, if
 // another attempt or a person has decided about the effect since BeginSend, or if the run has
-// finished. It also works after the lease is lost, if no other attempt has started. A person then
-// does not have to decide about an effect whose outcome is known.
+// finished. EndSend also works after the lease is lost, if no other attempt has started. A person
+// then does not have to decide about an effect whose outcome is known.
 func (s *Store) EndSend(ctx context.Context, held lease.Held, callID string, outcome []byte) (bool, error) {
 	out, err := s.progress.write(ctx, &progressWrite{Held: held, kind: writeEnd, callID: callID, content: outcome})
 	if err != nil {

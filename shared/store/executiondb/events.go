@@ -105,9 +105,9 @@ func saveChunks(ctx context.Context, db *pg.DB, c []Checkpoint, out *SavedEvents
 	return nil
 }
 
-// EventLogRequest requests a run's log. A reader that already has the events up to (AfterFence,
-// AfterN) gets only later chunks: the result may lack the chunks that end at or before this event.
-// Zero values request the whole log.
+// EventLogRequest requests a run's log. The reader already has the events up to (AfterFence,
+// AfterN). The result may therefore lack the chunks that end at or before this event. Zero values
+// request the whole log.
 type EventLogRequest struct {
 	RunID          string
 	OrganizationID string
@@ -189,8 +189,8 @@ func (s *Store) EventLogs(ctx context.Context, reqs []EventLogRequest) ([]*Event
 // run, and the chunks. It returns not_found if the run does not exist or has expired, and
 // erased if it was erased.
 func (s *Store) EventLogBytes(ctx context.Context, req EventLogRequest) (int, error) {
-	// The sum has the same conditions as EventLogs: it counts only the last attempt with chunks,
-	// and only the attempt's chunks after the requested event.
+	// The sum has the same conditions as EventLogs: it includes only chunks of the last attempt
+	// that has chunks, and of these only the chunks after the requested event.
 	var log struct {
 		Bytes  int  `db:"bytes"`
 		Erased bool `db:"erased"`

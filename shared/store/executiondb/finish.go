@@ -27,7 +27,7 @@ type Outcome struct {
 	Events         Chunk      // the attempt's events that no checkpoint contains
 	EndN           int        // the number of the terminal event, which is not in Events
 
-	endFence int64 // fence of the terminal event, if it is not the fence of the attempt
+	endFence int64 // fence of the terminal event, if higher than the attempt's fence; otherwise 0
 }
 
 // NewOutcome renders the terminal run of a worker. The outcome has no events; the caller sets
@@ -43,8 +43,8 @@ func (e Outcome) Size() int {
 }
 
 // MaxBatchBytes is the approximate number of bytes of results or events that one statement writes.
-// The statement has several copies of each byte in memory, and all runs of the batch wait for its
-// commit. An outcome above the limit is written alone.
+// A statement needs several times as much memory, and all runs of the batch wait for its commit. An
+// outcome above the limit is written alone.
 const MaxBatchBytes = 4 << 20
 
 // countFitting returns the number of leading rows that one statement may write, at least one.
@@ -68,7 +68,7 @@ type Finished struct {
 	Failed   map[string]error   // not saved this time; ErrLocked: another transaction has locked the run
 	Freed    queuedb.FreedSlots // for DispatchNext
 
-	followers map[string]int // by id of a finished run: the number of runs that waited only for this run
+	followers map[string]int // number of runs that waited only for the finished run with this id
 }
 
 // newFinished returns a result with empty maps.
@@ -79,7 +79,7 @@ func newFinished() Finished {
 	}
 }
 
-// fail records in Failed that the outcomes were not saved, because of err.
+// fail adds the outcomes, which were not saved, to Failed with the error err.
 func (f *Finished) fail(outcomes []Outcome, err error) {
 	for _, e := range outcomes {
 		f.Failed[e.Run.ID] = err
@@ -100,7 +100,7 @@ func (s *Store) Finish(ctx context.Context, outcomes []Outcome) (Finished, error
 	out := newFinished()
 
 	// If PostgreSQL rejects an outcome, several statements are needed to find it, and each may wait
-	// for a lock. until bounds their total time.
+	// for a lock. The time until bounds their total duration.
 	until := time.Now().Add(pg.SplitFor)
 	for rest := outcomes; len(rest) > 0; {
 		n := countFitting(rest, Outcome.Size)
@@ -121,8 +121,8 @@ func (s *Store) Finish(ctx context.Context, outcomes []Outcome) (Finished, error
 
 // finishPart saves the outcomes of one statement and adds the results to out. If PostgreSQL rejects
 // an outcome or a run is locked, finishPart halves the list until it finds the cause. All other
-// outcomes are saved. After the time until, it does not halve the list because of a lock, and adds
-// all its outcomes to Failed. If it returns an error, it has saved no outcome.
+// outcomes are saved. If a run is locked after the time until, finishPart adds all outcomes of the
+// list to Failed without halving it. If it returns an error, it has saved no outcome.
 func (s *Store) finishPart(ctx context.Context, outcomes []Outcome, out *Finished, until time.Time) error {
 	err := s.saveOutcomes(ctx, outcomes, out)
 	switch {
@@ -352,9 +352,9 @@ func (s *Store) Journals(ctx context.Context, org string, runIDs []string, bytes
 	return steps, nil
 }
 
-// KeepToolSet stores a run's tool set, a JSON value. It is stored apart from the steps, because
-// binaries of the previous release read all steps. KeepToolSet does not replace an existing tool
-// set. KeepToolSet returns false, and writes nothing, if the worker no longer holds the run.
+// KeepToolSet stores a run's tool set, a JSON value. The tool set is stored apart from the steps,
+// because binaries of the previous release read all steps. KeepToolSet does not replace an existing
+// tool set. KeepToolSet returns false, and writes nothing, if the worker no longer holds the run.
 func (s *Store) KeepToolSet(ctx context.Context, held lease.Held, tools []byte) (bool, error) {
 	var kept bool
 	err := s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) (err error) {
@@ -369,8 +369,8 @@ func (s *Store) KeepToolSet(ctx context.Context, held lease.Held, tools []byte) 
 	return kept, nil
 }
 
-// ToolSet reads the tool set of an open run that KeepToolSet has stored. It returns nil if there is
-// none.
+// ToolSet reads the tool set that KeepToolSet has stored for an open run. It returns nil if no tool
+// set is stored.
 func (s *Store) ToolSet(ctx context.Context, org, runID string) ([]byte, error) {
 	var tools []byte
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {

@@ -48,9 +48,9 @@ func cleanText(s string) string {
 // records first attempts. It waits for no lock.
 //
 // A run's first attempt is recorded only when the second one starts, so that runs with one attempt
-// need no write. Usually the sweeper has recorded it when it requeued the run. The record is missing
-// if a claim took over the run before the sweeper, or if a binary of the previous release requeued
-// the run.
+// need no write. Usually the sweeper has already recorded the first attempt when it requeued the
+// run. The record is missing if a claim took over the run before the sweeper, or if a binary of the
+// previous release requeued the run.
 const noteQuery = `WITH asked AS MATERIALIZED (
 	  SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::int[], $5::timestamptz[], $6::timestamptz[],
 	      $7::text[], $8::text[], $9::text[])
@@ -144,9 +144,9 @@ type Failures struct {
 	Refused int `db:"refused"` // number of these attempts in which a model provider responded with an error
 }
 
-// FailedSinceStep counts the attempts of a run that have failed with the code since the last
-// recorded step. The current attempt does not count. The caller uses the number to decide whether
-// another attempt is useful.
+// FailedSinceStep counts the attempts of a run that have failed with the given error code since the
+// last recorded step. The current attempt does not count. The caller uses the number to decide
+// whether another attempt is useful.
 func (s *Store) FailedSinceStep(ctx context.Context, held lease.Held, code string) (n Failures, err error) {
 	err = s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
 		return tx.GetContext(ctx, &n, `SELECT count(*) AS all_failures, count(provider_status) AS refused FROM run_attempts WHERE run_id = $1 AND org_id = $2 AND kind = 'attempt' AND fence < $3
@@ -180,10 +180,10 @@ func newEndedWait(row openRow, status domain.SpanStatus, code string) endedWait 
 	return over
 }
 
-// noteWaits records for how long runs were parked, and the end of the attempt before the wait,
-// whose fence is one lower. The rows must be locked. Call it before the rows change, because the
-// change deletes the times at which the runs were parked.
-// A batch without parked runs needs no statement.
+// noteWaits records for how long runs were parked, and the end of the attempt before each wait. The
+// fence of this attempt is one lower than the parked run's. The rows must be locked. Call it before
+// the rows change, because the change deletes the times at which the runs were parked. A batch
+// without parked runs needs no statement.
 func noteWaits(ctx context.Context, tx *sqlx.Tx, over []endedWait) error {
 	if len(over) == 0 {
 		return nil

@@ -35,11 +35,11 @@ type Parked struct {
 }
 
 // Park makes a run wait for a person's decision about a call of the effect ledger, or for the
-// client's results of calls. The run keeps its position in the session. Its worker no longer holds
-// it, and its slot is freed for DispatchNext. Until the decision no worker can send the call.
-// events are the attempt's events that no checkpoint has stored yet. An action without ExpiresAt
-// gets ActionTimeout. If the call may have been sent, the action becomes a question about its
-// outcome.
+// results of calls that the client executes. The run keeps its position in the session. Its worker
+// no longer holds it, and its slot is freed for DispatchNext. Until the decision, no worker can
+// send the call. events are the attempt's events that no checkpoint has stored yet. An action
+// without ExpiresAt gets ActionTimeout. If the call may have been sent, the action becomes a
+// question about its outcome.
 func (s *Store) Park(ctx context.Context, held lease.Held, action domain.RequiredAction, events Chunk) (Parked, error) {
 	// Park may be called again after an error, because it writes everything in one transaction.
 	out, err := park(ctx, s.db, held, action, events)
@@ -172,8 +172,8 @@ func parkRun(ctx context.Context, tx *sqlx.Tx, held lease.Held, action domain.Re
 		return fmt.Errorf("parking effect: %w", err)
 	}
 
-	// The higher fence makes every later write of the worker ineffective. Because of the delay, the
-	// run is not in the indexes of runs that wait for a slot.
+	// The higher fence makes every later write of the worker ineffective. Because not_before is
+	// infinity, the run is not in the indexes of runs that wait for a slot.
 	_, err = tx.ExecContext(ctx, `UPDATE open_runs SET status = 'requires_action', fence = fence + 1, dispatched = false, lease_until = NULL,
 		next_dispatch_at = NULL, not_before = 'infinity', last_error = NULL, required_action = $4, action_expires_at = $5,
 		parked_at = clock_timestamp()

@@ -33,10 +33,11 @@ const (
 // The limits of the batches, and of repeated writes.
 const (
 	maxWrites  = 256     // writes in one batch
-	maxWaiting = 1 << 14 // maximum number of writes that wait for the next batch; each run and each call has at most one
+	maxWaiting = 1 << 14 // maximum number of waiting writes; a run has at most one for its journal and one for each call
 
-	// If another transaction has locked a run, a write to the run is repeated at intervals of
-	// lockedPause, for up to lockedFor. Most locks are held for less than lockedPause.
+	// If another transaction has locked a run, a write to the run is repeated for up to lockedFor.
+	// The first pause is lockedPause; each further pause is twice as long, up to maxLockedPause.
+	// Most locks are held for less than lockedPause.
 	lockedFor      = 5 * time.Second
 	lockedPause    = 5 * time.Millisecond
 	maxLockedPause = 100 * time.Millisecond
@@ -171,8 +172,8 @@ func (p *progressWriter) writeBatch(ctx context.Context, writes []*progressWrite
 
 // writePart executes a list of writes, which must have at most one write per run, and adds the
 // results that are not zero to results. If PostgreSQL rejects a write, writePart halves the list
-// until it finds that write, so that all other writes are executed. After the time until, it no
-// longer halves the list because of a locked run.
+// until it finds that write, so that all other writes are executed. After the time until, a locked
+// run no longer makes writePart halve the list.
 func (p *progressWriter) writePart(ctx context.Context, part []*progressWrite, results map[*progressWrite]written, until time.Time) {
 	rows, err := p.writeRows(ctx, part)
 	switch locked := pg.IsLocked(err); {
@@ -215,7 +216,7 @@ func (row *writtenRow) written(callID string) written {
 		return written{err: pg.ErrLocked}
 	}
 	row.CallID = callID
-	return written{done: true, effect: row.effect()} // the effect is empty unless it was prepared
+	return written{done: true, effect: row.effect()} // the effect is empty unless this write prepared it
 }
 
 // writeQuery calls the function of migrations/functions/write_progress.sql.

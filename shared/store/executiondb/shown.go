@@ -13,10 +13,11 @@ import (
 )
 
 // shownTexts returns, by run, the text of the answer that the client of an open run has received.
-// This text becomes the message of a cancelled run. A run's text is the text that was stored for
-// the session's history. Without one, it is the text in the checkpoints of the last attempt. A
-// client may have received some more text since the last checkpoint. Runs without text have no
-// entry. Checkpoints are read up to a total of MaxBatchBytes; text in later checkpoints is omitted.
+// This text becomes the message of a cancelled run. If a text was stored for the session's history,
+// shownTexts returns this text. Otherwise it returns the text in the checkpoints of the last
+// attempt. A client may have received some more text since the last checkpoint. Runs without text
+// have no entry. Checkpoints are read up to a total of MaxBatchBytes; text in later checkpoints is
+// omitted.
 func shownTexts(ctx context.Context, tx *sqlx.Tx, orgs, runs []string) (map[string]string, error) {
 	// The chunks of a run are in the order of their events, so that their texts can be joined.
 	var chunks []struct {
@@ -35,8 +36,8 @@ func shownTexts(ctx context.Context, tx *sqlx.Tx, orgs, runs []string) (map[stri
 		shown[c.RunID] += answerText(c.Events)
 	}
 
-	// A stored text replaces the text of the checkpoints, because it is what the client has
-	// received.
+	// A stored text replaces the text of the checkpoints, because the stored text is the one that
+	// the client has received.
 	var stored []struct {
 		RunID string `db:"run_id"`
 		Text  string `db:"text"`

@@ -52,9 +52,9 @@ func endAs(status domain.RunStatus, cause *domain.RunError) verdict {
 	return func(openRow) (domain.RunStatus, *domain.RunError) { return status, cause }
 }
 
-// end ends the open runs that the condition where selects, in one transaction and under row locks.
-// where must contain the locking clause. A worker that holds one of these runs can write nothing
-// afterwards.
+// end ends the open runs that an SQL condition selects, in one transaction and under row locks. The
+// argument where contains the condition and the locking clause. A worker that holds one of these
+// runs can write nothing afterwards.
 func (s *Store) end(ctx context.Context, orgs []string, how verdict, where string, args ...any) ([]Ended, error) {
 	var ended []Ended
 	err := s.db.Within(ctx, orgs, func(tx *sqlx.Tx) error {
@@ -179,7 +179,7 @@ func (s *Store) Cancel(ctx context.Context, org, principal, runID string) (rundb
 	return run, ended, err
 }
 
-// CancelQueued ends up to limit runs of a deleted agent that no worker holds.
+// CancelQueued ends at most limit runs that belong to a deleted agent and that no worker holds.
 func (s *Store) CancelQueued(ctx context.Context, org, agentID string, limit int) ([]Ended, error) {
 	// Each operand of the OR uses a partial index by organization. Otherwise PostgreSQL would read
 	// all open runs.
@@ -188,8 +188,8 @@ func (s *Store) CancelQueued(ctx context.Context, org, agentID string, limit int
 		ORDER BY o.run_id LIMIT $3 FOR UPDATE OF o SKIP LOCKED`, agentID, org, limit)
 }
 
-// EndOverdue ends up to limit open runs whose deadline has passed. If the last attempt of a run
-// failed, the run gets the status failed and the attempt's error. Any other run gets the status
+// EndOverdue ends at most limit open runs whose deadline has passed. A queued run whose last
+// attempt failed gets the status failed and the attempt's error. Any other run gets the status
 // timed_out. Runs that wait for a person are left to EndUnanswered.
 func (s *Store) EndOverdue(ctx context.Context, limit int) ([]Ended, error) {
 	late, err := s.db.Find(ctx, `SELECT run_id, org_id FROM overdue_runs($1)`, limit)

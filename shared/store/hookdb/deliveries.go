@@ -51,8 +51,8 @@ type DeliveryRow struct {
 	Duplicates   int            `db:"duplicates"`
 }
 
-// DeliveryColumns lists the columns of a DeliveryRow, for statements that name the table deliveries
-// d.
+// DeliveryColumns lists the columns of a DeliveryRow, for statements in which d is the alias of the
+// table deliveries.
 const DeliveryColumns = `d.ref, d.hook_id, d.delivery_id, d.status, d.event, d.run_id, d.bytes, d.body IS NOT NULL AS kept,
 	d.error_code, d.error_message, d.received_at, d.duplicates`
 

@@ -230,8 +230,8 @@ func (s *Store) HookSizes(ctx context.Context, org, after string, limit int) (by
 	return bytes, nil
 }
 
-// Hooks lists up to limit hooks of an organization, newest first. after, if not empty, is the
-// last id of the previous page.
+// Hooks lists up to limit hooks of an organization, newest first. If the argument after is not
+// empty, it is the last id of the previous page.
 func (s *Store) Hooks(ctx context.Context, org, after string, limit int) ([]domain.Hook, error) {
 	var rows []hookRow
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -309,7 +309,7 @@ func (s *Store) UpdateHook(ctx context.Context, org, id string, change HookChang
 			return err
 		}
 
-		// A new secret replaces the previous one, which stays valid only if the caller asks for it.
+		// A new secret replaces the current secret, which stays valid only if KeepPrevious is set.
 		return tx.GetContext(ctx, &row, `UPDATE hooks h SET name = coalesce($3, name), agent_id = coalesce($4, agent_id), key_id = coalesce($5, key_id),
 			  message_template = coalesce($6, message_template), filter = coalesce($7, filter),
 			  coalescing = CASE WHEN $8 THEN $9 ELSE coalescing END,
@@ -333,7 +333,7 @@ func lockHook(ctx context.Context, tx *sqlx.Tx, org, id string) error {
 	return tx.GetContext(ctx, &found, `SELECT id FROM hooks WHERE id = $1 AND org_id = $2 AND deleted_at IS NULL FOR UPDATE`, id, org)
 }
 
-// MoveHooks assigns a key's hooks to the key that replaces it. It is part of the transaction that
+// MoveHooks assigns a key's hooks to the key that replaces it. The transaction tx is the one that
 // rotates the key.
 func MoveHooks(ctx context.Context, tx *sqlx.Tx, org, from, to string) error {
 	if _, err := tx.ExecContext(ctx, `UPDATE hooks SET key_id = $3 WHERE org_id = $1 AND key_id = $2`, org, from, to); err != nil {

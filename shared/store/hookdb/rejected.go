@@ -15,12 +15,13 @@ import (
 
 // MaxRejected is the maximum number of a hook's log entries for rejected deliveries from verified
 // senders, and also the maximum for rejected deliveries from other senders. The newest entries are
-// kept. A page of the log has more entries than both maxima together, so it never consists of
+// kept. A page of the log has more entries than both maxima together, so a page never consists of
 // rejected deliveries only.
 const MaxRejected = 5
 
 // Rejected is a delivery without a valid signature. Anyone can send such deliveries, so only little
-// data about them is stored, and repeated deliveries from an address share a log entry.
+// data about them is stored, and deliveries from one address that are rejected for the same reason
+// share a log entry.
 type Rejected struct {
 	Client   string // the client's address
 	Verified bool   // the address has sent a signed delivery to the hook

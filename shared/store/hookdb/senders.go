@@ -14,7 +14,7 @@ import (
 const MaxSenders = 100
 
 // VerifySender records that a client address has sent a signed delivery to an organization's hook.
-// Rejected deliveries from this address are then logged separately from those of strangers.
+// Rejected deliveries from this address are then logged separately from those from other addresses.
 // VerifySender does nothing if the hook is deleted.
 func (s *Store) VerifySender(ctx context.Context, org, hookID, client string) error {
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {

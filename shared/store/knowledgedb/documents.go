@@ -47,13 +47,13 @@ type DocumentRow struct {
 	UpdatedAt    domain.Time    `db:"updated_at"`
 }
 
-// DocumentColumns lists the columns of a DocumentRow, for statements that name the table documents
-// d.
+// DocumentColumns lists the columns of a DocumentRow, for statements in which d is the alias of the
+// table documents.
 const DocumentColumns = `d.id, d.org_id, d.name, d.mime_type, d.bytes, d.hash, d.url, d.status, d.error_code, d.error_message, d.pages,
 	d.pages_done, d.chunks, d.language, d.notes, d.metadata, d.fence, d.attempts, d.deadline, d.dispatch_no, d.created_at, d.updated_at`
 
-// Document converts the row to the document that callers see. A document that is queued again keeps
-// the last error until a worker reads it again.
+// Document converts the row to the document that callers see. A postponed document shows its last
+// error until a worker reads the document again.
 func (row *DocumentRow) Document() (domain.Document, error) {
 	out := domain.Document{
 		ID: row.ID, Name: row.Name, MIMEType: row.MIMEType, Bytes: row.Bytes, URL: row.URL, Status: domain.DocumentStatus(row.Status),
@@ -142,8 +142,8 @@ func (s *Store) DocumentSizes(ctx context.Context, org string, f DocumentFilter,
 		+ coalesce(octet_length(d.url), 0) + coalesce(octet_length(d.error_message), 0) + 500`, org, f, after, limit)
 }
 
-// Documents lists up to limit documents of an organization, newest first. after, if not empty,
-// is the last id of the previous page.
+// Documents lists up to limit documents of an organization, newest first. If the argument after is
+// not empty, it is the last id of the previous page.
 func (s *Store) Documents(ctx context.Context, org string, f DocumentFilter, after string, limit int) ([]domain.Document, error) {
 	rows, err := documentPage[DocumentRow](ctx, s.db, DocumentColumns, org, f, after, limit)
 	if err != nil {

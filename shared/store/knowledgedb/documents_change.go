@@ -29,9 +29,9 @@ func lockDocument(ctx context.Context, tx *sqlx.Tx, org, id string) (DocumentRow
 // no longer find the old content. An empty name and nil metadata leave the old values unchanged.
 // The caller publishes the job of the result.
 //
-// It returns not_found if no document has this id, and conflict if the document is being deleted.
-// It returns [ErrDuplicateDocument] if another document has the new content or URL, and
-// ErrDocumentsFull if the quota of bytes would be exceeded.
+// ReplaceDocument returns not_found if no document has this id, and conflict if the document is
+// being deleted. It returns [ErrDuplicateDocument] if another document has the new content or URL,
+// and ErrDocumentsFull if the quota of bytes would be exceeded.
 func (s *Store) ReplaceDocument(ctx context.Context, org, id string, with NewDocument, limits DocumentLimits) (QueuedDocument, error) {
 	if err := with.check(); err != nil {
 		return QueuedDocument{}, fmt.Errorf("replacing document: %w", err)

@@ -21,8 +21,8 @@ const (
 	// run that got text from a document.
 	maxReadersPerQuery = 20_000
 	// deleteTries is the maximum number of searches for readers of a document. After the document
-	// is withdrawn, the only new readers are runs whose transaction was already storing the record
-	// that they got its text.
+	// is withdrawn, the only new readers are runs for which a transaction was already recording
+	// that they got text from the document.
 	deleteTries = 32
 	// lockTries is the maximum number of attempts of a transaction that waits for the lock of a
 	// document's row or of its organization's counts. A worker holds both locks while it finishes a
@@ -88,7 +88,7 @@ func (s *Store) withdraw(ctx context.Context, org, id string) error {
 }
 
 // removeAll removes the index entries of a withdrawn document. Each batch is a separate
-// transaction, so that other documents of the organization can count their terms in between.
+// transaction, so that the terms of the organization's other documents can be counted in between.
 func (s *Store) removeAll(ctx context.Context, org, id string) error {
 	for more := true; more; {
 		err := s.withLocked(ctx, org, id, func(tx *sqlx.Tx) (err error) {
@@ -106,8 +106,9 @@ func (s *Store) removeAll(ctx context.Context, org, id string) error {
 	return nil
 }
 
-// withLocked runs f in a transaction that has locked a document's row. It retries up to lockTries
-// times if waiting for the lock times out. f must therefore be repeatable.
+// withLocked runs f in a transaction that has locked a document's row. If waiting for the lock
+// times out, withLocked tries again, with at most lockTries tries in total. f must therefore be
+// repeatable.
 func (s *Store) withLocked(ctx context.Context, org, id string, f func(*sqlx.Tx) error) error {
 	try := func() error {
 		return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -180,7 +181,7 @@ func (s *Store) eraseReaders(ctx context.Context, org, id string) (ended []execu
 	}
 }
 
-// runs returns the number of runs to erase in the sessions.
+// runs returns the number of runs to erase in the session.
 func (r readerSession) runs() int { return r.Last - r.First + 1 }
 
 // closeParts calls sessiondb.CloseSessions in a transaction of its own, and returns the runs that

@@ -58,8 +58,8 @@ type QueuedDocument struct {
 	Job      *domain.Job
 }
 
-// queued converts the row to a QueuedDocument. If now is true, the document has just been queued,
-// and the result has a job.
+// queued converts the row to a QueuedDocument. If the argument now is true, the document has just
+// been queued, and the result has a job.
 func (row *DocumentRow) queued(now bool) (QueuedDocument, error) {
 	doc, err := row.Document()
 	out := QueuedDocument{Document: doc}
@@ -92,9 +92,9 @@ func (s *Store) AddDocuments(ctx context.Context, org string, docs []NewDocument
 }
 
 // storeError converts an error that occurred while documents were stored to an error for the
-// caller. what describes the action. storeError removes contents that exceeded the quota. If
-// content was removed concurrently, storeError returns an unavailable error, so that the caller
-// sends the content again.
+// caller. The argument what describes the action. storeError removes contents that exceeded the
+// quota. If content was removed concurrently, storeError returns an unavailable error, so that the
+// caller sends the content again.
 func storeError(ctx context.Context, blobs *blobdb.Store, what, org string, contents []blobdb.Blob, err error) error {
 	switch {
 	case err == nil:
@@ -213,8 +213,8 @@ func errBeingDeleted() error {
 	return apierr.New(apierr.Conflict, "the document is being deleted; send it again later, or delete it again if it remains")
 }
 
-// checkReplacement returns an error if a document must not get new content or a new URL. other is
-// the document, if any, that already has the content or URL.
+// checkReplacement returns an error if a document must not get new content or a new URL. The
+// argument other is the document, if any, that already has the content or URL.
 func (row *DocumentRow) checkReplacement(other DocumentRow) error {
 	if row.isBeingDeleted() || other.isBeingDeleted() {
 		return errBeingDeleted()
@@ -225,8 +225,8 @@ func (row *DocumentRow) checkReplacement(other DocumentRow) error {
 	return nil
 }
 
-// sameDocuments locks and returns the documents of an organization that have the content or URL
-// of one of docs, by source.
+// sameDocuments locks and returns the documents of an organization that have the content or URL of
+// one of docs. The keys of the result are the documents' sources.
 func sameDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDocument) (map[string]DocumentRow, error) {
 	var urls []string
 	for _, d := range docs {
@@ -381,8 +381,8 @@ func requeue(ctx context.Context, tx *sqlx.Tx, org string, rows []DocumentRow, f
 	return blobdb.RemoveUnlinkedBlobs(ctx, tx, blobdb.Contents(org, fetched))
 }
 
-// readQueued reads documents in the order of ids. Each document in the set now gets one job, even
-// if its id occurs repeatedly.
+// readQueued reads documents in the order of ids. The argument now is a set of ids of documents.
+// Each of these documents gets one job, even if its id occurs repeatedly in ids.
 func readQueued(ctx context.Context, tx *sqlx.Tx, org string, ids []string, now map[string]bool) ([]QueuedDocument, error) {
 	var rows []DocumentRow
 	err := tx.SelectContext(ctx, &rows, `SELECT `+DocumentColumns+` FROM documents d WHERE d.id = ANY ($2) AND d.org_id = $1`, org, pq.Array(ids))

@@ -19,7 +19,7 @@ import (
 )
 
 // LeasedDocument is a document that a worker has claimed. Its fence guards every write: a later
-// claim, a change or a deletion of the document raises it. The type is comparable.
+// claim, a change or a deletion of the document raises the fence. The type is comparable.
 type LeasedDocument struct {
 	OrganizationID string
 	ID             string
@@ -59,11 +59,12 @@ var (
 	DocumentNotProcessed = domain.DocumentError{Code: "not_processed", Message: "No worker processed this document in time. Retry it."}
 )
 
-// DocumentClaim restricts the documents that a worker claims.
+// DocumentClaim restricts the documents that a worker claims. An organization's debt is the
+// processor time that its documents used recently.
 type DocumentClaim struct {
 	Max   int              // maximum number of documents
 	Not   []string         // organizations to skip
-	Debts map[string]int64 // debts by organization; a missing debt is 0; the smallest debt is claimed first
+	Debts map[string]int64 // by organization; a missing debt is 0; the organization with the smallest debt comes first
 	Short bool             // only documents of at most ShortDocument bytes
 }
 
@@ -115,8 +116,8 @@ func (s *Store) ClaimDocuments(ctx context.Context, claim DocumentClaim) ([]Clai
 
 // ExtendDocuments renews the leases of documents and returns the documents that the worker no
 // longer holds. It does not wait for locks. A document whose row is locked counts as held. The
-// transaction that has locked the row either renews the lease or takes the document away; the next
-// call finds out which.
+// transaction that has locked the row either renews the lease or ends it; the next call shows
+// which.
 func (s *Store) ExtendDocuments(ctx context.Context, held []LeasedDocument) (lost []LeasedDocument, err error) {
 	if len(held) == 0 {
 		return nil, nil
@@ -269,8 +270,8 @@ func removeIndexedStep(ctx context.Context, held LeasedDocument) func(*sqlx.Tx) 
 }
 
 // PostponeDocument requeues a document to be read again after delay. If the document's deadline is
-// earlier, or if this was attempt MaxDocumentAttempts, it fails the document with cause instead. It
-// returns false if the worker no longer holds the document.
+// before that time, or if this was attempt MaxDocumentAttempts, it fails the document with cause
+// instead. It returns false if the worker no longer holds the document.
 func (s *Store) PostponeDocument(ctx context.Context, held LeasedDocument, cause domain.DocumentError, delay time.Duration) (bool, error) {
 	kept, err := s.withDocument(ctx, held, removeIndexedStep(ctx, held),
 		`status = CASE WHEN clock_timestamp() + $6::interval < deadline AND attempts < $7 THEN 'queued' ELSE 'failed' END,
@@ -297,9 +298,9 @@ func (s *Store) ReleaseDocument(ctx context.Context, held LeasedDocument) error 
 }
 
 // EndDocuments fails up to limit documents that would never become ready. These are documents that
-// have lost MaxDeaths workers, documents whose deadline has passed (with their last error), and
-// documents that wait while no worker reads documents. It returns the organization of each failed
-// document.
+// have lost MaxDeaths workers, documents whose deadline has passed, and documents that wait while
+// no worker reads documents. A queued document keeps its last error. EndDocuments returns the
+// organization of each failed document.
 func (s *Store) EndDocuments(ctx context.Context, limit int) (orgs []string, err error) {
 	var rows []struct {
 		ID  string `db:"id"`

@@ -30,8 +30,8 @@ const (
 
 // TermCounts counts, for each term, the chunks of a document that contain it. A worker fills it
 // while it reads a document, and passes it to FinishDocument. If a document has very many terms,
-// rare terms may be missing. The zero value is the count for a document without chunks. It is not
-// safe for concurrent use.
+// rare terms may be missing. The zero value is the count for a document without chunks. A
+// TermCounts is not safe for concurrent use.
 type TermCounts struct {
 	// noted contains the counts by term; nil until the first call of Add.
 	noted map[string]termCount

@@ -56,17 +56,17 @@ func (s *Store) DocumentPassages(ctx context.Context, org, id string, page, limi
 }
 
 // DocumentPassagesAround returns a chunk of a ready document, by its number, and the neighboring
-// chunks. around is the maximum number of neighbors on each side.
+// chunks. The argument around is the maximum number of neighbors on each side.
 func (s *Store) DocumentPassagesAround(ctx context.Context, org, id string, chunk, around int) ([]domain.Passage, error) {
 	return readPassages(ctx, s.db, org, fromDocument+`AND c.n BETWEEN $3::bigint - $4 AND $3::bigint + $4 ORDER BY c.n`, id, chunk, around)
 }
 
-// fromDocument selects the chunks c of document $2 of organization $1, if it is ready.
+// fromDocument selects the chunks c of document $2 of organization $1, if the document is ready.
 const fromDocument = `FROM documents d JOIN document_chunks c ON c.document_id = d.id AND c.org_id = d.org_id
 	WHERE d.id = $2 AND d.org_id = $1 AND d.status = 'ready' `
 
 // FirstPassages returns the first chunk of each of the newest documents in the scope, the newest
-// document first. limit is the maximum number of documents.
+// document first. The argument limit is the maximum number of documents.
 func (s *Store) FirstPassages(ctx context.Context, scope SearchScope, limit int) ([]domain.Passage, error) {
 	if limit <= 0 || !scope.searchable() {
 		return nil, nil

@@ -15,8 +15,8 @@ import (
 )
 
 // AddSamples adds sample documents to an organization, like AddDocuments. The new documents have
-// the metadata domain.MetadataExample. by is the principal that adds them. The caller publishes the
-// jobs.
+// the metadata domain.MetadataExample. The argument by is the principal that adds the documents.
+// The caller publishes the jobs.
 func AddSamples(
 	ctx context.Context, s *Store, org, by string, samples []domain.Sample, limits DocumentLimits,
 ) ([]QueuedDocument, error) {

@@ -17,7 +17,7 @@ import (
 // A hit may therefore be missed.
 const vectorsCompared = 2000
 
-// SearchVectors returns up to limit chunks whose vectors are the nearest to vector, a unit vector,
+// SearchVectors returns up to limit chunks whose vectors are the nearest to the given unit vector,
 // nearest first. The score is the dot product of the two vectors. SearchVectors compares only
 // vectors of the same model with the same number of dimensions.
 func (s *Store) SearchVectors(ctx context.Context, scope SearchScope, model string, vector []float32, limit int) ([]Hit, error) {

@@ -26,8 +26,9 @@ type Held struct {
 	Fence          int64
 }
 
-// UnderFence calls f in a transaction if the run is running under the held fence, and passes it the
-// end of the lease. It returns false, without calling f, if the worker no longer holds the run.
+// UnderFence calls f in a transaction if the run is running under the held fence, and passes the
+// end of the lease to f. It returns false, without calling f, if the worker no longer holds the
+// run.
 func UnderFence(ctx context.Context, db *pg.DB, held Held, f func(tx *sqlx.Tx, lease time.Time) error) (kept bool, err error) {
 	err = db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
 		// FOR SHARE keeps the fence from changing until the transaction ends, so that f's writes

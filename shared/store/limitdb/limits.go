@@ -21,8 +21,8 @@ type DemoVerdict struct {
 
 // countDemoQuery counts a request. One statement locks the client's row, removes the requests that
 // are older than the window, and adds this request unless the limit is reached. The clock is read
-// after the lock is taken, and never runs backwards for a client. No period as long as the window
-// therefore contains more requests than the limit.
+// after the lock is taken, and never runs backwards for a client. Therefore no period of the
+// window's length contains more allowed requests than the limit.
 const countDemoQuery = `
 INSERT INTO demo_clients AS d (address, hits, allowed) VALUES ($1, ARRAY[clock_timestamp()], true)
 ON CONFLICT (address) DO UPDATE SET (hits, allowed) = (
@@ -34,8 +34,8 @@ ON CONFLICT (address) DO UPDATE SET (hits, allowed) = (
 RETURNING allowed, cardinality(hits) AS used,
   extract(epoch FROM hits[greatest(1, cardinality(hits) - $2 + 1)] + CAST($3 AS interval) - clock_timestamp()) AS reset`
 
-// CountDemo counts one request of the demo client at address. In any period as long as window, it
-// allows at most limit requests. Requests beyond the limit are rejected and not counted.
+// CountDemo counts one request of the demo client at address. In any period of the length window,
+// it allows at most limit requests. Requests beyond the limit are rejected and not counted.
 func (s *Store) CountDemo(ctx context.Context, address string, limit int, window time.Duration) (DemoVerdict, error) {
 	var row struct {
 		Allowed bool    `db:"allowed"`
@@ -107,8 +107,8 @@ func (s *Store) LeaseTokens(ctx context.Context, bucket string, capacity int, pe
 }
 
 // PruneLimits deletes demo clients and buckets that have not been used for the duration idle, up to
-// the maximum number of each. It returns how many rows it deleted. idle must be longer than the
-// window of every limit, because a deleted row counts as unused.
+// the maximum number of each. It returns how many rows it deleted. The argument idle must be longer
+// than the window of every limit, because a deleted row counts as unused.
 func (s *Store) PruneLimits(ctx context.Context, idle time.Duration, maximum int) (int, error) {
 	var gone int64
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {

@@ -131,8 +131,8 @@ func checkEndpointAgent(ctx context.Context, tx *sqlx.Tx, org string, agentID *s
 	return err
 }
 
-// Endpoints lists up to limit endpoints of an organization, newest first. after, if not empty,
-// is the last id of the previous page.
+// Endpoints lists up to limit endpoints of an organization, newest first. If the argument after is
+// not empty, it is the last id of the previous page.
 func (s *Store) Endpoints(ctx context.Context, org, after string, limit int) ([]domain.NotificationEndpoint, error) {
 	var rows []endpointRow
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -161,7 +161,7 @@ func (s *Store) Endpoint(ctx context.Context, org, id string) (domain.Notificati
 }
 
 // UpdateEndpoint changes an endpoint of an organization and returns it as stored. It returns
-// not_found if no endpoint has this id, and an error for agentId like CreateEndpoint. Pending
+// not_found if no endpoint has this id, and the same error about agentId as CreateEndpoint. Pending
 // notifications are sent to the new URL.
 func (s *Store) UpdateEndpoint(ctx context.Context, org, id string, c EndpointChange) (domain.NotificationEndpoint, error) {
 	// A pointer to nil selects all agents.

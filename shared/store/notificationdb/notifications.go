@@ -104,7 +104,7 @@ type NotificationFilter struct {
 }
 
 // Notifications lists up to limit notifications of an organization, newest first, without their
-// payloads. after, if not empty, is the last id of the previous page.
+// payloads. If the argument after is not empty, it is the last id of the previous page.
 func (s *Store) Notifications(
 	ctx context.Context, org string, f NotificationFilter, after string, limit int,
 ) ([]domain.Notification, error) {
@@ -174,8 +174,8 @@ func (s *Store) oneNotification(
 }
 
 // ResendNotification schedules a notification to be sent again with the same id. A pending
-// notification is sent immediately. It returns not_found if no notification has this id, and erased
-// if its payload is no longer stored.
+// notification is sent immediately. ResendNotification returns not_found if no notification has
+// this id, and erased if the payload is no longer stored.
 func (s *Store) ResendNotification(ctx context.Context, org, id string) (domain.Notification, error) {
 	return s.oneNotification(ctx, org, func(tx *sqlx.Tx, row *notificationRow) error {
 		err := tx.GetContext(ctx, row, `SELECT `+notificationColumns+`, CASE WHEN `+subjectExists+` THEN coalesce(n.data, n.source) END AS data`+notificationFrom+
@@ -197,7 +197,7 @@ func (s *Store) ResendNotification(ctx context.Context, org, id string) (domain.
 }
 
 // TestEndpoint creates one ping to an endpoint, which a worker sends even if the endpoint is
-// disabled. It returns the pending ping, and not_found if no endpoint has this id.
+// disabled. TestEndpoint returns the pending ping, or not_found if no endpoint has this id.
 func (s *Store) TestEndpoint(ctx context.Context, org, endpointID string) (domain.Notification, error) {
 	ping := id.New(id.Notification)
 	data, err := json.Marshal(struct {

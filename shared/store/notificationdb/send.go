@@ -54,7 +54,7 @@ type ClaimedNotification struct {
 
 	// id of the run, the document or the ping
 	subject string
-	// state of the subject at the time of the event, as JSON
+	// the run's required action, or the document's row, at the time of the event; JSON
 	source []byte
 	data   []byte // the rendered payload; nil: to be rendered from source
 }
@@ -115,11 +115,11 @@ func (s *Store) ClaimNotifications(ctx context.Context, maximum, maxConcurrent i
 }
 
 // Render renders and stores the payload of a claimed notification, so that every attempt sends the
-// same payload even if the notification's subject changes. It returns not_found if the subject no
-// longer exists or the worker no longer holds the notification. It returns erased if the subject is
-// a run whose retention period has ended.
+// same payload even if the notification's subject changes. Render returns erased if the subject is
+// a run that no longer exists or whose retention period has ended. It returns not_found if the
+// worker no longer holds the notification.
 func (s *Store) Render(ctx context.Context, n *ClaimedNotification) error {
-	// If an earlier attempt has already rendered the payload, it is sent again.
+	// If an earlier attempt has already rendered the payload, the same payload is sent again.
 	if n.data != nil {
 		return nil
 	}
@@ -226,8 +226,8 @@ type Attempt struct {
 
 // RecordAttempt records the result of an attempt. If the endpoint wants no more notifications or
 // has failed for too long, RecordAttempt disables the endpoint and returns true. If the worker no
-// longer holds the notification, RecordAttempt writes nothing. If the run's retention ends before
-// the next attempt, the notification fails and is not retried.
+// longer holds the notification, RecordAttempt writes nothing. If the run's retention period has
+// ended, a failed attempt is not retried, and the notification fails.
 func (s *Store) RecordAttempt(ctx context.Context, held LeasedNotification, a Attempt) (disabled bool, err error) {
 	err = s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
 		disabled = false
@@ -250,8 +250,8 @@ func (s *Store) RecordAttempt(ctx context.Context, held LeasedNotification, a At
 			return noteSuccess(ctx, tx, held)
 		}
 
-		// A notification that could not be signed was not sent, for example because the operator's
-		// key is missing. It must not count against the endpoint.
+		// If a notification could not be signed, for example because the operator's key is missing,
+		// it was not sent. The attempt must not count as a failure of the endpoint.
 		if !a.Unsent {
 			disabled, err = noteFailure(ctx, tx, held, a)
 		}
@@ -265,8 +265,8 @@ func (s *Store) RecordAttempt(ctx context.Context, held LeasedNotification, a At
 	return disabled, nil
 }
 
-// noteSuccess records a successful attempt. It writes at most once a second, because all
-// notifications of an endpoint contend for the endpoint's row.
+// noteSuccess records a successful attempt. If there are no failures to reset, it writes at most
+// once a second, because all notifications of an endpoint contend for the endpoint's row.
 func noteSuccess(ctx context.Context, tx *sqlx.Tx, held LeasedNotification) error {
 	_, err := tx.ExecContext(ctx, `UPDATE notification_endpoints SET failures = 0, failing_since = NULL, last_success_at = clock_timestamp()
 		WHERE id = $1 AND org_id = $2 AND (failures > 0 OR coalesce(last_success_at < clock_timestamp() - interval '1 second', true))`,

@@ -14,7 +14,7 @@ import (
 // The limits of an overview.
 const (
 	minFailures  = 3   // number of consecutive failed attempts after which an endpoint counts as failing
-	newestRuns   = 100 // number of newest runs that are searched for an automation run without a name
+	newestRuns   = 100 // number of newest runs that are searched for a run of an automation without a name
 	newestFailed = 3   // maximum number of failed documents that are listed
 	maxShown     = 10  // maximum number of hooks and endpoints that are listed
 )

@@ -13,9 +13,9 @@ import (
 const (
 	BatchLockTimeout = 50 * time.Millisecond
 	PartLockTimeout  = 10 * time.Millisecond // lock timeout for each part of a batch, after a row of the batch was locked
-	SplitFor         = time.Second           // time for which a batch is halved to find locked rows; rows that remain then count as locked
+	SplitFor         = time.Second           // time for halving a batch to find locked rows; afterwards, all remaining rows count as locked
 
-	skipDuration = time.Second // time after a batch with a locked row during which batches skip locked rows
+	skipDuration = time.Second // for this time after a batch has met a locked row, batches skip locked rows
 )
 
 // InParts calls handle with the first n rows and then with the remaining rows, and returns both

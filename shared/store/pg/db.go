@@ -113,8 +113,8 @@ var sessionSettings = map[string]string{
 }
 
 // ownerSettings limits only the time that a migration waits for a lock, because statements of the
-// service wait behind it in the lock's queue. The limit is longer than any statement of the service
-// may hold a lock.
+// service queue for the same lock after the migration. The limit is longer than any statement of
+// the service may hold a lock.
 var ownerSettings = map[string]string{"application_name": "parley-owner", "lock_timeout": "30000"}
 
 // SQL returns the pool, for migrations and metrics.
@@ -129,13 +129,13 @@ func (db *DB) Ping(ctx context.Context) error {
 }
 
 // Fresh calls f with a new connection. If the server's binaries were replaced, connections of the
-// pool would not show it, because their server processes loaded the old binaries.
+// pool still work, because their server processes have loaded the old binaries.
 func (db *DB) Fresh(ctx context.Context, f func(*sql.DB) error) error {
 	fresh := sql.OpenDB(db.connector)
 	defer func() { _ = fresh.Close() }() // nothing was written
 	fresh.SetMaxOpenConns(1)
 
-	// PL/pgSQL is a library that the server loads on first use, so the check calls a function in
+	// PL/pgSQL is a library that the server loads on first use, so Fresh first calls a function in
 	// this language. 42883 means that the function does not exist, because the database is not
 	// migrated yet.
 	if _, err := fresh.ExecContext(ctx, `SELECT parley_act_for(ARRAY['org_none'])`); err != nil && !HasCode(err, "42883") {

@@ -108,7 +108,7 @@ func Unavailable(err error) error {
 func NotFound() error { return apierr.Missing() }
 
 // OneRow converts the error of reading a single row. It returns not_found if there was no row, and
-// wraps other errors with doing, a description of the operation.
+// wraps other errors. The argument doing describes the operation.
 func OneRow(err error, doing string) error {
 	switch {
 	case errors.Is(err, sql.ErrNoRows):

@@ -86,7 +86,7 @@ func (p *Pinned) prepared(ctx context.Context, query string) (*sqlx.Stmt, error)
 		return stmt, nil
 	}
 
-	// The reserved connection is taken from the pool and counts towards its maximum.
+	// The reserved connection is taken from the pool and counts towards the pool's maximum.
 	if p.conn == nil {
 		conn, err := p.db.Connx(ctx)
 		if err != nil {

@@ -50,7 +50,7 @@ func (db *DB) Within(ctx context.Context, orgs []string, f func(*sqlx.Tx) error)
 // WithinPage is like Within, for reading a page of an organization's rows in the order of an index.
 // The planner treats row-level security as an additional condition. If there are many
 // organizations, it expects few rows, and would read and sort all rows of the organization. The
-// transaction's settings make it follow the index and stop after the page.
+// transaction's settings make PostgreSQL follow the index and stop after the page.
 func (db *DB) WithinPage(ctx context.Context, org string, f func(*sqlx.Tx) error) error {
 	return db.txAfter(ctx, `SELECT set_config('enable_sort', 'off', true), set_config('parley.organizations', `+
 		pq.QuoteLiteral(joinOrganizations([]string{org}))+`, true)`, f)

@@ -9,8 +9,8 @@ import (
 
 const tcpUserTimeout = 18 // TCP_USER_TIMEOUT of linux/tcp.h, missing in package syscall
 
-// setUserTimeout makes the kernel close a connection whose peer leaves sent bytes
-// unacknowledged for d.
+// setUserTimeout makes the kernel close a connection whose peer leaves sent bytes unacknowledged
+// for the duration d.
 func setUserTimeout(conn *net.TCPConn, d time.Duration) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {

@@ -31,9 +31,9 @@ type cluster struct {
 	account  account
 }
 
-// openCluster opens the cluster in dir, or creates one. lock is passed on to the programs that it
-// starts. durable is false if a new cluster need not be synced to disk. openCluster returns
-// ErrNotInstalled if there is no server of the cluster's version.
+// openCluster opens the cluster in dir, or creates one. The programs that openCluster starts
+// inherit the lock. The argument durable is false if a new cluster need not be synced to disk.
+// openCluster returns ErrNotInstalled if there is no server of the cluster's version.
 func openCluster(ctx context.Context, dir string, durable bool, lock *lifecycle.Lock) (cluster, error) {
 	data := filepath.Join(dir, dataDir)
 	version, err := os.ReadFile(filepath.Join(data, "PG_VERSION"))
@@ -117,7 +117,7 @@ func (c cluster) initialize(ctx context.Context, durable bool, lock *lifecycle.L
 	args := []string{
 		"--username=" + User, "--encoding=UTF8", "--locale=" + locale, "--data-checksums",
 		// Other users cannot enter the socket's directory, so connections over the socket need no
-		// password. They can connect over TCP, which therefore requires one.
+		// password. Other users can connect over TCP, so such connections need a password.
 		"--auth-local=trust", "--auth-host=scram-sha-256",
 	}
 	if !durable {

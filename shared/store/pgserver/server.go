@@ -62,8 +62,8 @@ type Server struct {
 // next Start makes sure that it has stopped.
 func Start(ctx context.Context, config Config) (*Server, error) { return startAt(ctx, config, "") }
 
-// startAt implements Start. socket is the socket directory of the previous server; "" means that a
-// new directory is chosen.
+// startAt implements Start. The argument socket is the socket directory of the previous server; ""
+// means that a new directory is chosen.
 func startAt(ctx context.Context, config Config, socket string) (*Server, error) {
 	dir, err := filepath.Abs(config.Dir)
 	if err != nil {
@@ -112,8 +112,8 @@ func (s *Server) start(ctx context.Context) (err error) {
 		return err
 	}
 
-	// From here on, only PostgreSQL holds the lock. If this process also held it, the lock would
-	// not show whether PostgreSQL is running.
+	// When start returns, this process closes the lock file, so that only PostgreSQL's processes
+	// hold the lock. Otherwise the lock would not show whether PostgreSQL is running.
 	defer func() { err = errors.Join(err, lock.Leave()) }()
 	s.cluster, err = openCluster(ctx, s.config.Dir, s.config.Settings["fsync"] != "off", lock)
 	if err != nil {
@@ -193,8 +193,8 @@ func (s *Server) awaitReady(ctx context.Context) error {
 	}
 }
 
-// watch limits the size of PostgreSQL's log file until the postmaster ends. It then releases the
-// lock and the socket directory.
+// watch limits the size of PostgreSQL's log file until the postmaster ends. Then watch calls
+// release and closes s.done.
 func (s *Server) watch() {
 	tick := time.NewTicker(logCheck)
 	defer tick.Stop()
@@ -217,8 +217,8 @@ func (s *Server) watch() {
 	close(s.done)
 }
 
-// release releases the lock and the socket directory of this process after the server has ended.
-// Before a restart, it keeps the socket directory.
+// release is called after the server has ended. It removes the link to the socket's directory,
+// except before a restart. It closes the log and releases the supervisor lock.
 func (s *Server) release() error {
 	var err error
 	if !s.restarting.Load() {

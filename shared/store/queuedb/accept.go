@@ -53,7 +53,7 @@ type NewRun struct {
 func (r NewRun) Size() int { return len(r.Input) + 1024 }
 
 // HoldUntilReleased is the value of NewRun.Hold for a run that does not start until it is released.
-// Runs that collect deliveries use it.
+// Runs that coalesce deliveries use it.
 const HoldUntilReleased time.Duration = -1
 
 // Accepted is the result of accepting a NewRun: a new run, or the existing run with the same
@@ -70,9 +70,9 @@ type Accepted struct {
 // job message was lost.
 const FirstRepublish = "5 seconds"
 
-// Accept inserts runs in one transaction. When it returns without an error, every accepted run is
-// on disk. A run waits if no slot is free. The caller publishes the Job of each result; if the
-// process dies before that, the sweeper publishes it.
+// Accept inserts runs, usually in one transaction. When it returns without an error, every accepted
+// run is on disk. A run waits if no slot is free. The caller publishes the Job of each result; if
+// the process dies before that, the sweeper publishes it.
 //
 // The results are in the order of rows. The Err of a result concerns that row only. It is not_found
 // if the run's agent or template does not exist, and caller_not_allowed if the agent refuses the
@@ -84,16 +84,15 @@ func (s *Store) Accept(ctx context.Context, rows []NewRun) ([]Accepted, error) {
 	return s.accept(ctx, rows, acceptCall{splitUntil: time.Now().Add(pg.SplitFor)})
 }
 
-// acceptCall is the state of one call of Accept. The recursive calls for parts of the rows share
-// the state.
-// After splitUntil, the rows are no longer split because of a lock.
+// acceptCall is the state of one call of Accept. A recursive call for a part of the rows gets a
+// copy of the state. After splitUntil, a lock no longer makes accept split the rows.
 type acceptCall struct {
 	splitUntil time.Time
 	tries      int // number of retries of rows whose idempotency key belonged to a run that was removed before it was looked up
 }
 
-// accept implements Accept with acceptOnce. If the reply is lost, it looks the runs up. If
-// PostgreSQL rejects a row, or a row is locked, it halves the list until it finds that row.
+// accept implements Accept with acceptOnce. If the reply is lost, accept looks the runs up. If
+// PostgreSQL rejects a row, or a row is locked, accept halves the list until it finds that row.
 func (s *Store) accept(ctx context.Context, rows []NewRun, call acceptCall) ([]Accepted, error) {
 	// It is always safe to repeat the statement: the caller has chosen the ids, and an id is
 	// inserted at most once.
@@ -129,7 +128,7 @@ func (s *Store) acceptOnce(ctx context.Context, rows []NewRun, call acceptCall) 
 	out := make([]Accepted, len(rows))
 
 	// If no run was created for a row, another run has the row's idempotency key, or the row's
-	// agent does not allow the caller.
+	// agent or template is missing, or the agent does not allow the caller.
 	losers := fillCreated(out, rows, created)
 	if len(losers) == 0 {
 		return out, nil
@@ -181,8 +180,8 @@ func acceptance(rows []NewRun, taken map[Lane]int) (query string, args []any) {
 	runs, organizations := newRuns(rows)
 	args = []any{runs, pq.Array(organizations), slots, FirstRepublish}
 
-	// A batch is one statement, so a single run of another kind requires the general statement for
-	// the whole batch.
+	// A batch is one statement, so one run that is not independent requires the general statement
+	// for the whole batch.
 	if slices.ContainsFunc(rows, func(r NewRun) bool { return !r.single() }) {
 		return acceptQuery, append(args, pq.Array(pg.Column(rows, func(r *NewRun) *string { return r.Previous })))
 	}
@@ -249,23 +248,23 @@ type createdRow struct {
 	locked bool // the run was not created, because another transaction has locked its session
 }
 
-// insertRuns takes slots for the runs, inserts them, and returns the slots for which no run was
+// insertRuns takes slots for the runs, inserts the runs, and frees the slots for which no run was
 // dispatched.
 func (s *Store) insertRuns(ctx context.Context, rows []NewRun) (map[string]createdRow, error) {
 	taken := s.slots.takeFor(ctx, rows)
 
-	// After an error no run counts as dispatched, so all taken slots are returned. If the insert
-	// was nevertheless committed, the next count of the slots corrects the estimate.
+	// After an error no run counts as dispatched, so all taken slots are freed. If the insert was
+	// nevertheless committed, the next count of the slots corrects the estimate.
 	created, err := s.insertTaken(ctx, rows, taken)
 	s.slots.returnUnused(rows, taken, created)
 	return created, err
 }
 
-// insertTaken inserts the runs. In each lane it dispatches as many runs as there are slots for the
-// lane in taken.
+// insertTaken inserts the runs. In each lane it dispatches as many runs as the argument taken has
+// slots for the lane.
 func (s *Store) insertTaken(ctx context.Context, rows []NewRun, taken map[Lane]int) (map[string]createdRow, error) {
-	// The statement waits briefly for locks. After a batch with a locked row, the slower path below
-	// is used for a while, because it inserts the unlocked runs without waiting.
+	// The statement waits briefly for locks. After a batch with a locked row, the slower
+	// insertUnlocked is used for a while, because it inserts the unlocked runs without waiting.
 	if !s.accepts.SkipsLocked() {
 		var created []createdRow
 		query, args := acceptance(rows, taken)
@@ -390,8 +389,8 @@ func (r NewRun) created(c createdRow) rundb.StoredRun {
 	return out
 }
 
-// asStored returns the run as RunByID would read it directly after its acceptance. The run is the
-// first one of its session. version is the version of its agent or template.
+// asStored returns the run as RunByID would read it directly after its acceptance, if no run
+// precedes it in its session. The argument version is the version of the run's agent or template.
 func (r NewRun) asStored(created time.Time, version int) rundb.StoredRun {
 	out := rundb.StoredRun{
 		OrganizationID: r.OrganizationID, Principal: r.Principal, Fingerprint: r.Fingerprint,

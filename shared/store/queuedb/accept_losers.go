@@ -87,8 +87,8 @@ func organizationsFor(rows []NewRun) []string {
 	return pg.Column(rows, func(r *NewRun) string { return r.OrganizationID })
 }
 
-// callable returns the allowedCallers of those agents of the runs that exist, and the set of the
-// runs' templates that exist.
+// callable returns the allowedCallers of the runs' agents, and the set of the runs' templates.
+// Agents and templates that do not exist are missing in the results.
 func (s *Store) callable(ctx context.Context, rows []NewRun) (callers map[agentRef]agentCallers, templates map[string]bool, err error) {
 	// Usually another run has the key of each row that was not inserted, and no agent needs to be
 	// read.
@@ -148,7 +148,7 @@ func allowedCallersIn(ctx context.Context, tx *sqlx.Tx, rows []NewRun) (map[agen
 
 // acceptAgain accepts rows whose keys belonged to another run, if that run is gone or its retention
 // period has ended. It first releases the key of such a run. It tries the rows even if it has
-// released no key, because the sweeper or another process may have released it.
+// released no key, because the sweeper or another process may have released the key.
 func (s *Store) acceptAgain(ctx context.Context, out []Accepted, rows []NewRun, which []int, call acceptCall) error {
 	if len(which) == 0 {
 		return nil
@@ -182,7 +182,8 @@ func (s *Store) acceptAgain(ctx context.Context, out []Accepted, rows []NewRun, 
 		}
 	}
 
-	// All tries share the state of the call, so their total number stays bounded.
+	// Each try passes the state of the call on to the next try, so the number of tries stays
+	// bounded.
 	accepted, err := s.accept(ctx, again, call)
 	if err != nil {
 		return err

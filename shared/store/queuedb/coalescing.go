@@ -34,9 +34,9 @@ type releasedRun struct {
 // lists all deliveries in the order of their arrival. A delivery that arrives meanwhile waits and
 // begins the next run.
 //
-// The released runs get slots like other waiting runs, so the caller tops up the lanes.
-// ReleaseCollected returns the organization of each released run, even if it also returns an error.
-// If several processes call it, only one of them releases a given run.
+// The released runs get slots like other waiting runs. The sweeper therefore calls DispatchWaiting
+// afterwards. ReleaseCollected returns the organization of each released run, even if it also
+// returns an error. If several processes call it, only one of them releases a given run.
 func (s *Store) ReleaseCollected(ctx context.Context, maximum int) (orgs []string, err error) {
 	due, err := s.db.Find(ctx, `SELECT run_id, org_id FROM collected_runs($1)`, maximum)
 	if err != nil || len(due.Runs) == 0 {
@@ -65,7 +65,7 @@ func (s *Store) ReleaseCollected(ctx context.Context, maximum int) (orgs []strin
 // lockCollected locks the runs to release and their coalescing keys, and returns these runs. It
 // locks the rows of the runs first, in the same order as transactions that finish runs. It locks
 // the keys in the same order as transactions that accept deliveries. It waits for the locks of the
-// keys, because under a steady stream of deliveries some delivery always holds such a lock.
+// keys, because under a steady stream of deliveries some transaction always holds such a lock.
 func lockCollected(ctx context.Context, tx *sqlx.Tx, runs []string) ([]releasedRun, error) {
 	var locked, free []string
 	err := tx.SelectContext(ctx, &locked, `SELECT run_id FROM open_runs WHERE run_id = ANY ($1)

@@ -58,10 +58,10 @@ type AcceptedDelivery struct {
 	Err      error
 }
 
-// HookRuns returns the number of runs of an organization's hooks that wait for a slot, up to
-// maximum. The ingress refuses deliveries of an organization with too many waiting runs. If fewer
-// than maximum runs wait in total, HookRuns returns this total instead, which includes runs that no
-// hook has started.
+// HookRuns counts the runs that an organization's hooks have started and that wait for a slot, up
+// to maximum. The ingress refuses deliveries of an organization with too many waiting runs. If
+// fewer than maximum runs wait in total, HookRuns returns this total instead, which includes runs
+// that no hook has started.
 func (s *Store) HookRuns(ctx context.Context, org string, maximum int) (n int, err error) {
 	// The first query counts all waiting runs. It is cheap, and usually its result is already below
 	// maximum.

@@ -46,18 +46,18 @@ func (s *Store) acceptWithinBytes(ctx context.Context, rows []NewDelivery, call 
 // deliveryFailed returns the result of a delivery that belongs to a failed part of the batch.
 func deliveryFailed(err error) AcceptedDelivery { return AcceptedDelivery{Err: err} }
 
-// deliverCall is the state of one call of AcceptDeliveries. The recursive calls for parts of the
-// rows share the state.
+// deliverCall is the state of one call of AcceptDeliveries. A recursive call for a part of the rows
+// gets a copy of the state.
 type deliverCall struct {
 	lockTimeout time.Duration // maximum wait for each lock; short, because deliveries of many organizations wait for the batch
 	splitUntil  time.Time
 }
 
-// acceptDeliveries implements AcceptDeliveries with deliver. If the reply is lost, it looks the
-// deliveries up. If PostgreSQL rejects a row, or a row is locked, it halves the list until it finds
-// that row.
+// acceptDeliveries implements AcceptDeliveries with deliver. If the reply is lost, acceptDeliveries
+// looks the deliveries up. If PostgreSQL rejects a row, or a row is locked, acceptDeliveries halves
+// the list until it finds that row.
 func (s *Store) acceptDeliveries(ctx context.Context, rows []NewDelivery, call deliverCall) ([]AcceptedDelivery, error) {
-	// Errors are handled in the same way as in the method accept.
+	// Errors are handled in the same way as in Store.accept.
 	part := func(part []NewDelivery) ([]AcceptedDelivery, error) { return s.acceptDeliveries(ctx, part, call) }
 	out, err := s.deliver(ctx, rows, call)
 	switch {
@@ -236,12 +236,12 @@ func (s *Store) recoverDelivered(ctx context.Context, rows []NewDelivery, call d
 	return out, nil
 }
 
-// delivered reads the results of deliveries that may already be logged. missing contains the
-// indexes of the deliveries that were not logged, and of those that should have a run but have
+// delivered reads the results of deliveries that may already be logged. The result missing contains
+// the indexes of the deliveries that were not logged, and of those that should have a run but have
 // none. delivered returns no jobs, because the sweeper publishes them.
 func (s *Store) delivered(ctx context.Context, rows []NewDelivery) (out []AcceptedDelivery, missing []int, err error) {
-	// The batch is filled from the delivery log instead of from inserts. So the results are built
-	// in the same way in both cases.
+	// The batch is filled from the delivery log instead of from inserts. The method answers can
+	// then build the results in the same way as after an insert.
 	b := newDeliveryBatch(rows)
 	err = s.db.Within(ctx, pg.Column(rows, func(d *NewDelivery) string { return d.OrganizationID }), func(tx *sqlx.Tx) error {
 		var found []loggedRow

@@ -115,8 +115,8 @@ func (b *deliveryBatch) log(s *Store) error {
 }
 
 // skipLanded skips deliveries whose runs already exist. An earlier try, whose reply was lost, has
-// committed these runs. The statement that waited for that transaction does not see them, so a new
-// statement reads them.
+// committed these runs. The statement that logs the deliveries waited for that transaction, but
+// does not see its runs. A new statement therefore reads them.
 func (b *deliveryBatch) skipLanded(rows []*loggedRow) error {
 	if len(rows) == 0 {
 		return nil
@@ -165,8 +165,8 @@ type keyGroup struct {
 // collect assigns each delivery that is to be coalesced to the run that is coalescing deliveries
 // with its key.
 func (b *deliveryBatch) collect() error {
-	// One row per key is enough: the deliveries of a group join the same run, which gets the input
-	// of the last delivery.
+	// The statement needs only one row per key: the deliveries of a group join the same run, which
+	// gets the input of the last delivery.
 	byKey := map[coalescingKey]*keyGroup{}
 	var groups []*keyGroup
 	for _, d := range b.newRunDeliveries() {
@@ -293,7 +293,7 @@ func (b *deliveryBatch) accept(ctx context.Context, tx *sqlx.Tx) error {
 const HookWithoutAgent = "the hook's agent no longer exists"
 
 // CallerNotAllowedMessage is the reason for rejecting a run if its agent does not allow its kind of
-// caller. name is empty for callers who may not read the agent.
+// caller. The argument name is empty for callers who may not read the agent.
 func CallerNotAllowedMessage(agentID, name string, kind domain.CallerKind) string {
 	agent := agentID
 	if name != "" {
@@ -402,7 +402,7 @@ func (b *deliveryBatch) writeResults() error {
 		pq.Array(gone))
 }
 
-// readExisting reads the runs of deliveries that this batch has not created.
+// readExisting reads those runs of the batch's deliveries that the batch itself has not created.
 func (b *deliveryBatch) readExisting() error {
 	// Deliveries of this batch may repeat earlier deliveries or join runs of earlier batches. Those
 	// runs must be read.
