@@ -233,8 +233,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// linksToGuide fails the test unless the page has a link to a section of the documentation that
-// exists.
+// linksToGuide fails the test unless the page links to an existing section of the documentation.
 func (p *page) linksToGuide() {
 	p.t.Helper()
 	p.is("link", "Read the guide")

@@ -125,7 +125,8 @@ func TestSamplesBesideOwnDocuments(t *testing.T) {
 	p.sees("Every lamp has a guarantee of 3 years")
 }
 
-// TestSamplesForMembers opens the pages as a member, who may not add documents and gets no offer.
+// TestSamplesForMembers opens a chat and the list of documents as a member who may not add
+// documents. Neither page offers the sample documents.
 func TestSamplesForMembers(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
