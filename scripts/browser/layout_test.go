@@ -169,8 +169,8 @@ func TestRunsOfAutomation(t *testing.T) {
 	p.arrives("/dashboard/runs/" + started.ID)
 }
 
-// TestUseIt checks the tab with examples for calling an agent. It shows one example at a time. The
-// rest of the page is short, on a desktop and on a phone.
+// TestUseIt checks the tab with examples for calling an agent. The tab shows one example at a time.
+// The rest of the page is short, on a desktop and on a phone.
 func TestUseIt(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)

@@ -102,8 +102,9 @@ func TestSamplesAfterAnswer(t *testing.T) {
 	p.seesNot("The agent found nothing")
 }
 
-// TestSamplesBesideOwnDocuments asks a suggested question in an organization that has only a document
-// of its own. The samples are offered below the answer, but not for a question that a person wrote.
+// TestSamplesBesideOwnDocuments asks a suggested question in an organization that has only a
+// document of its own. The samples are offered below the answer, but not below the answer to a
+// question that a person wrote.
 func TestSamplesBesideOwnDocuments(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)

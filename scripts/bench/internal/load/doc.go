@@ -9,5 +9,5 @@
 //	           ├─ warm-up ─┼──────── measured ────────┤
 //
 // ReadStreams sends requests for streamed answers and measures the time to the first piece of each.
-// Request is a single request.
+// A Request is a single request outside a load.
 package load
