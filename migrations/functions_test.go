@@ -7,8 +7,8 @@ import (
 	"testing/fstest"
 )
 
-// Each file in functions/ defines only the function whose name the file has. The file begins with a
-// comment about the function's purpose, and grants rights and creates triggers only for that
+// Each file in functions/ is named after the only function that it defines. The file begins with a
+// comment about the purpose of the function. It grants rights and creates triggers for no other
 // function.
 func TestEachFunctionFileDefinesItsFunction(t *testing.T) {
 	t.Parallel()

@@ -54,7 +54,7 @@ func UpFrom(ctx context.Context, db *sql.DB, files fs.FS) error {
 		return err
 	}
 
-	// Refuse before anything is written, so that the old database stays usable.
+	// Refuse an old schema before anything is written, so that the database stays usable.
 	if err := refuseOldSchema(ctx, db); err != nil {
 		return err
 	}
@@ -131,8 +131,8 @@ func refuseOldSchema(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// sleep waits for the duration d. If ctx ends earlier, it returns the context's cause. sleep is
-// replaced in tests of persist.
+// sleep waits for the duration d. If ctx ends earlier, it returns the context's cause. Tests of
+// persist can replace sleep.
 func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):

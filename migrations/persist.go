@@ -9,7 +9,7 @@ import (
 
 // tries is the maximum number of attempts to migrate. Each attempt may wait 2 s for a lock and is
 // followed by a pause, so all attempts together take three minutes. An autovacuum releases its
-// locks sooner.
+// locks within this time.
 const tries = 60
 
 // retryPause is the time between two attempts, in which the statements that queued up after a

@@ -1,14 +1,14 @@
 #!/bin/sh
 # scripts/cacheable.sh PACKAGES...: lists the packages whose test results go test may cache. Such
-# tests start no process: neither the tests nor any package outside the standard library that they
-# link imports os/exec. They also depend on no property of the machine and read no file outside
-# their module, because go test would not notice a change there.
+# tests start no process: neither they nor the packages that they link import os/exec, except
+# packages of the standard library. The tests also depend on no property of the machine and read no
+# file outside their module, because go test would not notice when these change.
 set -eu
 cd "${0%/*}/.."
 [ $# -gt 0 ] || { echo 'usage: scripts/cacheable.sh PACKAGES...' >&2 && exit 2; }
 
 go list -deps -test -f '{{if not .Standard}}{{.ImportPath}}|{{.Dir}}|{{join .Imports " "}} |{{join .Deps " "}}{{end}}' "$@" |
-	sed 's/ \[[^] ]*\.test\]//g' | # packages that are compiled again for a test
+	sed 's/ \[[^] ]*\.test\]//g' | # remove the suffix of packages that are compiled again for a test
 	awk -F '|' '
 		(" " $3) ~ / os\/exec / { starts[$1] = 1 }
 		$1 ~ /\.test$/ { dir[$1] = $2; linked[$1] = $4 }

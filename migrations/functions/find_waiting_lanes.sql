@@ -1,4 +1,5 @@
--- Returns the lanes with waiting runs, found by one index lookup each, and corrects waiting_lanes accordingly.
+-- Returns the lanes with waiting runs, and corrects waiting_lanes accordingly. It finds each lane
+-- by one index lookup.
 --
 -- Called by queuedb.DispatchWaiting. Locks the rows of waiting_lanes that it changes, in order, and
 -- skips locked rows when it deletes.

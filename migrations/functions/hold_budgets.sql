@@ -1,8 +1,8 @@
 -- Reserves amounts of metrics for a call on behalf of an agent, a key and an automation, each of
--- which may be null. run and attempt are those of the call, or empty and 0 if the call belongs to
--- no run. If all budgets that cover the call have room, the function returns these budgets with
--- held set. Otherwise it reserves nothing and returns the budgets without room. All functions lock
--- the counts of budgets in the same order.
+-- which may be null. The arguments run and attempt belong to the call; they are '' and 0 for a call
+-- without a run. If all budgets that cover the call have room, the function returns these budgets
+-- with held set. Otherwise it reserves nothing and returns the budgets without room. All functions
+-- lock the counts of budgets in the same order.
 --
 -- Called by reserve_budgets, and by budgetdb.ReserveCall for calls without a run. Locks the counts
 -- in the order of the budgets' ids until the end of the transaction. Returns nothing if no budget

@@ -1,7 +1,7 @@
 -- Adds the words of up to `most` finished runs to run_terms, and returns how many runs it handled.
--- The words are those of the automation's name, the question and the answer. Only one transaction at
--- a time does so. If a run is erased meanwhile, the erasure records the run again, and a later call
--- removes its words.
+-- The words are those of the automation's name, the question and the answer. Only one transaction
+-- at a time adds words; concurrent calls return 0. If a run is erased meanwhile, the erasure adds
+-- the run to unindexed_runs again, and a later call removes the run's words.
 --
 -- Called by rundb.IndexRuns. Runs with a very long input are found only by their answer and
 -- automation; see run_question. Each lexeme has the organization's prefix; see run_prefix.

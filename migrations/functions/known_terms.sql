@@ -1,8 +1,8 @@
 -- Returns the given lexemes that an organization's documents contain, and the number of chunks with
 -- each. Each lexeme of the organization begins with prefix. If not all terms of the documents are
 -- counted, the function looks up each lexeme without a count in the chunks. If a chunk contains the
--- lexeme, its number of chunks is reported as 1. Returns nothing unless the transaction acts for
--- the organization.
+-- lexeme, the result gives 1 as the number of chunks. Returns nothing unless the transaction acts
+-- for the organization.
 --
 -- Called by search_terms and search_similar, and by knowledgedb.KnowledgeWords. Takes no row locks.
 CREATE OR REPLACE FUNCTION known_terms(org text, prefix text, lexemes text[]) RETURNS TABLE (term text, chunks int)

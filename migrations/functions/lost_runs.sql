@@ -1,6 +1,7 @@
--- Returns up to $1 running runs whose lease of $2 has expired: each organization's first run comes
--- before any organization's second run. For the duration of a lease after PostgreSQL has started,
--- it returns no runs. While PostgreSQL was down, living workers could not renew their leases.
+-- Returns up to $1 running runs whose lease has expired. The result lists each organization's first
+-- run before any organization's second run. $2 is the duration of a lease. For this time after a
+-- start of PostgreSQL, the function returns no runs, because workers could not renew their leases
+-- while PostgreSQL was down.
 --
 -- Called by executiondb.RequeueLost, which locks each run and checks it again. Takes no row locks.
 CREATE OR REPLACE FUNCTION lost_runs(bigint, interval)

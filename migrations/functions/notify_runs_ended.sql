@@ -1,5 +1,6 @@
--- Adds notifications about finished runs. Every transaction that writes an accepted run's result deletes its open row, which
--- fires this trigger. Erased runs have no result and are not reported. Without endpoints the cost is one index lookup.
+-- Adds notifications about finished runs. Every transaction that writes the result of an accepted
+-- run deletes the run's row in open_runs, which fires this trigger. Erased runs have no result and
+-- are not reported. Without endpoints the cost is one index lookup.
 --
 -- Completed, failed and timed-out runs are reported, and cancelled runs are not. The workers send
 -- the notifications; see claim_notifications.

@@ -1,11 +1,12 @@
 -- Adds the count of a budget for the period that began on the given day and returns true. If the
 -- count exists, it returns false. The count of the previous period remains, because a call may
--- still use it. Only one transaction at a time adds a count. The others wait for the count, so that
--- they need not read all runs of the period, too.
+-- still use it. Only one transaction at a time adds a count. The other transactions wait for this
+-- count. Otherwise, each of them would also read all runs of the period.
 --
 -- Called before each use of a count: by hold_budgets, settle_holds, runs_within_budgets and
 -- budgetdb. Takes an advisory lock on the budget until the end of the transaction, if the count is
--- missing. Deletes counts of earlier periods that have no reservation.
+-- missing. Deletes the budget's counts of all periods before the previous one, except counts with
+-- reservations.
 CREATE OR REPLACE FUNCTION open_budget(b budgets, since date) RETURNS boolean
   LANGUAGE plpgsql AS $$
 DECLARE

@@ -1,5 +1,6 @@
--- Returns up to $1 open runs whose deadline has passed: each organization's first run comes before
--- any organization's second run. The deadline of a run in requires_action is action_expires_at.
+-- Returns up to $1 open runs whose deadline has passed. The result lists each organization's first
+-- run before any organization's second run. It contains no runs in requires_action, which instead
+-- end at action_expires_at; see unanswered_runs.
 --
 -- Called by executiondb.EndOverdue, which locks each run, checks it again and ends it as failed or
 -- timed_out. Takes no row locks.

@@ -1,6 +1,6 @@
--- Returns the organizations of a user, with the user's role, in which a person who takes over the account would gain
--- something. It omits organizations without other members and without contents, such as each user's first organization
--- until it is used.
+-- Returns those organizations of a user that have other members or contents, with the user's role.
+-- Only in these organizations, a person who takes over the account would gain something. The result
+-- omits, for example, each user's first organization until it is used.
 --
 -- role is that of the user. Called by accountdb, which limits password resets by an organization.
 -- Runs as parley_system, because the caller need not act for these organizations.

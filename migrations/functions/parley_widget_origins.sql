@@ -1,4 +1,4 @@
--- Returns the origins among the given ones that an enabled widget of any organization lists.
+-- Returns those of the given origins that an enabled widget of any organization lists.
 --
 -- Called by agentdb.WidgetOrigins, for the CORS headers of requests that name no agent. Takes no
 -- row locks.

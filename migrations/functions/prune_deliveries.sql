@@ -1,10 +1,11 @@
 -- Deletes up to `most` due deliveries whose run is gone, up to `most` deliveries of deleted hooks
--- that no longer coalesce, and then these hooks. It also deletes up to `most` senders that were not
--- verified within `known`. Returns the largest of the three numbers of considered rows. It compares
--- with now() for the reason given in expired_runs.
+-- that no longer coalesce, and then those of the hooks that have no deliveries left. It also
+-- deletes up to `most` senders that were not verified within `known`. Returns the largest of the
+-- three numbers of considered rows. It compares with now() for the reason given in expired_runs.
 --
 -- Called by sessiondb.PruneDeliveries. Skips rows that another transaction has locked. A due
--- delivery whose run still exists is checked again after a day.
+-- delivery whose run still exists is checked again after a day. A hook stays for at least an hour
+-- after its deletion.
 CREATE OR REPLACE FUNCTION prune_deliveries(most bigint, known interval) RETURNS bigint
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE

@@ -1,6 +1,6 @@
 -- Returns the data needed to check a delivery to a hook, and the senders that were verified within
--- `known`. Returns nothing for a hook that was deleted, or whose key in the hook's organization is
--- not valid. previous_secret is null if the previous secret is no longer accepted.
+-- `known`. Returns nothing if the hook was deleted, or if its API key has ended or belongs to
+-- another organization. previous_secret is null if the previous secret is no longer accepted.
 --
 -- The secrets are encrypted. Called by hookdb.ReceivingHook, whose results ingresses cache for a
 -- few seconds. Runs as parley_system, because the sender of a delivery names only the hook. Takes

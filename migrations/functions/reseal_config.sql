@@ -1,6 +1,6 @@
 -- Replaces sealed values of a version of an agent. The rest of the version stays unchanged, because
--- the service may not change it. Returns the version, or nothing if a value has changed in the
--- meantime.
+-- the service has no right to change versions. Returns the version, or nothing if a value has
+-- changed in the meantime.
 --
 -- olds and news contain the values in the same order. The function fails if a value does not have
 -- the form of a sealed value. Called by sealdb when the encryption key is replaced. Locks the

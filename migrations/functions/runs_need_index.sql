@@ -1,5 +1,6 @@
--- Records that the words of finished runs are to be added to run_terms. Every transaction that finishes an accepted run
--- deletes its open row, which fires this trigger. Erased runs are recorded, too: index_runs skips them.
+-- Records that the words of finished runs are to be added to run_terms. Every transaction that
+-- finishes an accepted run deletes the run's row in open_runs, which fires this trigger. Erased
+-- runs are also recorded, but index_runs skips them.
 --
 -- The table unindexed_runs has no key, so an insertion waits for no other transaction.
 CREATE OR REPLACE FUNCTION runs_need_index() RETURNS trigger

@@ -1,6 +1,7 @@
--- Returns up to `most` sealed values of a kind after a position, in the order of their keys. It returns ids and
--- numbers, never the values. For each kind it scans an index from the position on, so the next key is found as fast as
--- the next value.
+-- Returns up to `most` sealed values of a kind after a position, in the order of the keys that
+-- encrypt them. It returns ids and numbers, never the values. It starts to scan an index at the
+-- position. A caller can therefore find the next key quickly, without reading the other values of a
+-- key.
 --
 -- keys contains the ids of the keys with which a value was encrypted. id and part identify the
 -- value within its kind. Called by sealdb.SealedValues when values are encrypted with a new key.

@@ -1,15 +1,15 @@
 -- Returns up to `most` chunks of an organization that contain at least one of the words of a query,
 -- the best chunks first. Each lexeme of the organization begins with prefix. For each lexeme of the
 -- query, the arguments contain the number of its word and a weight. ids contains the documents to
--- search (empty: all), and wanted contains metadata that the documents must have. If words have
--- negative numbers, a chunk must contain one of these. Returns nothing unless the transaction acts
--- for the organization.
+-- search (empty: all), and wanted contains metadata that the documents must have. If some words
+-- have negative numbers, a chunk must contain at least one of these words. Returns nothing unless
+-- the transaction acts for the organization.
 --
 -- A word counts more if fewer chunks contain it, and if a chunk contains it repeatedly, although
 -- each repetition counts less (Okapi BM25). A word in a heading counts twice. The rarest words
--- determine the chunks to rank: first the chunks that contain one of them, then the chunks that
--- contain all of the other words, then some that contain two. So the cost of a search does not grow
--- with the frequency of its words.
+-- determine the chunks to rank: first the chunks that contain one of the rarest words, then chunks
+-- that contain all of the other words, then some chunks that contain two of the other words. So the
+-- cost of a search does not grow with the frequency of its words.
 --
 -- Called by knowledgedb.SearchText and by search_similar. Only chunks of ready documents are
 -- returned. Takes no row locks.
@@ -100,8 +100,8 @@ BEGIN
     END IF;
   END IF;
 
-  -- The queries for the first words are written out: a query for each chunk would take three times
-  -- as long.
+  -- The scores of the first eight words are written out. A subquery for each chunk would take three
+  -- times as long.
   RETURN QUERY
   SELECT b.id, b.score FROM (
     SELECT r.id, r.document_id, coalesce(worths[1] * (1 - r.l / (r.l + often[1] * ts_rank('{0.5, 0.5, 0.5, 1}', r.terms, queries[1]))), 0)

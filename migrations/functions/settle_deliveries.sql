@@ -1,9 +1,9 @@
--- Writes the outcomes of logged deliveries that differ from the expected ones, and ends the coalescing of runs that do not
--- exist. $1 contains hooks, $2 delivery ids, $3 organizations, $4 statuses, $5 runs, $6 and $7 codes and messages of
--- errors, and $8 the runs that do not exist.
+-- Replaces the outcomes of logged deliveries by the given ones, and ends the coalescing of runs
+-- that do not exist. $1 contains hooks, $2 delivery ids, $3 organizations, $4 statuses, $5 runs, $6
+-- and $7 codes and messages of errors, and $8 the runs that do not exist.
 --
--- Called by queuedb.AcceptDeliveries, in the transaction that has logged the deliveries and
--- therefore holds their locks.
+-- Called by queuedb.AcceptDeliveries for deliveries whose outcome has changed, in the transaction
+-- that has logged the deliveries and therefore holds their locks.
 CREATE OR REPLACE FUNCTION settle_deliveries(text[], text[], text[], text[], text[], text[], text[], text[]) RETURNS void
   LANGUAGE plpgsql AS $$
 DECLARE

@@ -1,5 +1,5 @@
--- Returns up to $1 dispatched runs that no worker has claimed and whose job message is due again:
--- each organization's first run comes before any organization's second run.
+-- Returns up to $1 dispatched runs that no worker has claimed and whose job message is due again.
+-- The result lists each organization's first run before any organization's second run.
 --
 -- Called by queuedb.OverdueJobs, with which the sweeper publishes job messages again. Takes no row
 -- locks.

@@ -1,6 +1,7 @@
--- Reports whether a required action waits for the client's results of its tools. Any other action
--- waits for a person's decision. PostgreSQL cannot read a field of a value that contains U+0000.
--- The function therefore compares the beginning of the text, which is the kind of the action.
+-- Reports whether a run with the given required action waits for results of tools that its client
+-- executes. A run with any other action waits for a person's decision. PostgreSQL cannot read a
+-- field of a value that contains U+0000. The function therefore compares the beginning of the text,
+-- which is the kind of the action.
 --
 -- For a null action, the result is false. Called by notify_run_waits, and by queries of rundb and
 -- overviewdb.

@@ -10,9 +10,9 @@
 -- tries again. For any other run nothing was written, because the worker no longer holds the run or
 -- because the effect is not in the state that the write expects.
 --
--- FOR SHARE makes a claim by another worker either wait until these writes are visible to it, or
--- come first. It also keeps the run from finishing. `end` and `unsend` take effect even after the
--- lease was lost, until another attempt takes over the effect.
+-- Because of FOR SHARE, a claim by another worker either comes first or waits until it can see
+-- these writes. The lock also keeps the run from finishing meanwhile. `end` and `unsend` take
+-- effect even after the lease was lost, until another attempt takes over the effect.
 --
 -- Called by executiondb for the batches of a worker. Locks the runs in the order of their ids,
 -- without waiting; see FOR SHARE above. An effect's row is locked until the end of the transaction.

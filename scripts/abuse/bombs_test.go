@@ -19,10 +19,10 @@ const (
 	bombsAhead = 4
 )
 
-// bomb returns the content and the name of the n-th document of the attack. Odd bombs are HTML
-// pages of 160 KB with 450 open elements that the parser recreates for each paragraph, which takes
-// all the CPU time that a document may use. Even bombs are Markdown texts of 440 KB in which each
-// delimiter could close all earlier ones.
+// bomb returns the content and the name of the n-th document of the attack. A document with an odd
+// number is an HTML page of 160 KB. For each paragraph, the parser recreates the page's 450 open
+// elements, which takes all the CPU time that a document may use. A document with an even number is
+// a Markdown text of 440 KB in which each delimiter could close all earlier ones.
 func bomb(n int) (name, content string) {
 	if n%2 == 0 {
 		return fmt.Sprintf("bomb-%d.md", n), fmt.Sprintf("Bomb %d\n\n", n) + strings.Repeat("*a_ ", 110_000)

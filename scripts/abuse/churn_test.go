@@ -24,7 +24,7 @@ const (
 	idleTogether    = 10 // number of connections that are opened at the same time
 	hookBodies      = 12 // number of simultaneous bodies of 25 MiB
 	uploaders       = 8  // number of organizations that upload slowly
-	uploadsEach     = 8  // the limit of an organization at one ingress; together the uploaders fill all slots
+	uploadsEach     = 8  // maximum number of an organization's uploads at one ingress; together the uploaders fill all slots
 )
 
 // churn is an attack by strangers without privileges. They create accounts, organizations and

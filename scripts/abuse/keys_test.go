@@ -17,8 +17,8 @@ const (
 	// userTotal is the number of requests per minute that all credentials of a user together may
 	// send. The keys of an organization together have the same limit.
 	userTotal = 600
-	// One in chatsEach of the requests is a chat. If all allowed requests were chats, they would
-	// overload the machine.
+	// chatsEach is the number of requests among which one is a chat. If all allowed requests were
+	// chats, the chats would overload the machine.
 	chatsEach = 8
 
 	ofUser, ofOrganization = "request of a user's key", "request of an organization's key"

@@ -17,8 +17,8 @@ const (
 	replayKey     = "replayed"
 )
 
-// replay repeats a run-automation request with the person's API key. The service returns the stored
-// result, and replay returns its beginning.
+// replay repeats a run-automation request with the person's API key. The service responds with the
+// stored result, and replay returns the beginning of the response.
 func (p *person) replay(ctx context.Context, message string) answer {
 	body, err := json.Marshal(map[string]any{"target": p.agent, "input": map[string]any{"message": message}, "idempotencyKey": replayKey})
 	if err != nil {

@@ -29,8 +29,8 @@ type answers struct {
 	Every time.Duration `default:"20ms" help:"Time between two of an answer's 50 pieces. With 100ms, two cores can serve 2,000 clients."`
 }
 
-// answerSide is one of the three sides of the comparison: direct, floor or parley. The group of
-// direct is empty, because the model runs in this process.
+// answerSide is one of the three sides of the comparison: direct, floor or parley. The side direct
+// has no processes of its own, because the model runs in this process.
 type answerSide struct {
 	name      string
 	spec      load.StreamSpec

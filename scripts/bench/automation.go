@@ -60,7 +60,7 @@ func (*automation) goal(clients int, measure string) *goal {
 }
 
 // stored returns an error unless a query counts at least n rows. If n is the number of answered
-// requests, nil means that all of them are in the database.
+// requests, a nil error means that all answered requests are in the database.
 func stored(ctx context.Context, dsn, query string, n int64) error {
 	found, err := count(ctx, dsn, query)
 	if err == nil && found < n {

@@ -60,8 +60,8 @@ type namedLoad struct {
 // installed.
 var errNoSandbox = errors.New("bwrap is not installed")
 
-// bench is one execution of the command, with its flags and its report. Only one runs at a time on
-// a machine; see prepare.
+// bench is one execution of the command, with its flags and its report. Only one bench runs at a
+// time on a machine; see prepare.
 type bench struct {
 	*options
 

@@ -19,7 +19,7 @@ import (
 const (
 	primeTime  = time.Second
 	nudgeTime  = 20 * time.Millisecond
-	reportedIn = 1100 * time.Millisecond  // after this wait, the next commit of a busy connection adds all its commits to the statistics
+	reportedIn = 1100 * time.Millisecond  // time after which a busy connection's next commit reports all earlier ones to the statistics
 	idleIn     = 10500 * time.Millisecond // wait after which an idle connection has reported its commits
 )
 

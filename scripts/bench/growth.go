@@ -39,7 +39,7 @@ func (g *growth) Measure(ctx context.Context, s *loadEnv) error {
 		again := p.Load(p.Agent)
 		again.Nonce, again.Keys = "replayed-1", 1000
 		progressf("growth: creating %d runs (%s)", runs, name)
-		err = fill(ctx, again, dsn, parley.Accepted, int(again.Keys)) // the runs that the measurement will request again
+		err = fill(ctx, again, dsn, parley.Accepted, int(again.Keys)) // creates the runs that the measurement requests again
 		if err == nil {
 			err = fill(ctx, p.Load(p.Agent), dsn, parley.Accepted, runs)
 		}

@@ -21,7 +21,7 @@ type inflight struct {
 
 const (
 	startRate     = 1000            // number of chats opened per second
-	steadyFor     = 3 * time.Second // all runs are in flight if their number has not grown for this time
+	steadyFor     = 3 * time.Second // time without growth after which the number of runs in flight is final
 	warmClients   = 20              // number of clients that warm up an ingress before it is measured
 	warmRequests  = 10              // number of requests that each of these clients sends
 	warmTime      = time.Second     // duration of a warm-up if the number of requests does not limit it

@@ -5,7 +5,7 @@
 // adds rows to the report. A row contains Parley's value, the floor's value from the same rounds,
 // their ratio, and the goal.
 //
-// The floor's processes are a hidden command of this program, so that the bench is one binary.
+// A hidden command of this program runs the floor's processes, so that the bench is one binary.
 package main
 
 import (

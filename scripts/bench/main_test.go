@@ -16,7 +16,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestMain lets the test binary run as the processes that the bench starts from its own program.
+// TestMain executes the bench's command instead of the tests if the bench has started the test
+// binary as a process of the floor.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "floor" {
 		main()

@@ -25,7 +25,7 @@ type waitMemory struct {
 	Rounds  int `default:"3" help:"Number of rounds, each with new processes."`
 }
 
-// Measure measures the memory per request, once in the bare handler and each round in Parley.
+// Measure measures the memory per request, once in the bare handler, and in each round in Parley.
 func (w *waitMemory) Measure(ctx context.Context, s *loadEnv) error {
 	waiters, err := clientsWithin(w.Waiters, filesOfClient)
 	if err != nil {
@@ -101,8 +101,8 @@ func waitingMemory(ctx context.Context, s *loadEnv, provider *model.Model, name 
 	return kibEach(memory["ingress"], waiters), errors.Join(err, p.Err(), p.Stop())
 }
 
-// waitAll returns a function that sends the requests of all waiters. The clients start at
-// startRate. The function returns when all requests have ended.
+// waitAll returns a function that sends the requests of all waiters. The clients start one after
+// another, startRate of them per second. The function returns when all requests have ended.
 func waitAll(spec load.Spec, waiters int) func(context.Context) error {
 	return func(ctx context.Context) error {
 		_, err := load.Execute(ctx, spec, load.Duration{Clients: waiters, Spread: time.Duration(waiters) * time.Second / startRate})

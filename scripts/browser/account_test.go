@@ -48,7 +48,7 @@ func (p *page) signIn(a *account) *page {
 	return p
 }
 
-// call sends an API request with the account's session. It must succeed.
+// call sends an API request with the account's session. It fails the test if the request fails.
 func (a *account) call(t *testing.T, method, path string, body, into any) {
 	t.Helper()
 	if err := a.try(t.Context(), method, path, body, into); err != nil {

@@ -67,8 +67,9 @@ func TestBackClosesSource(t *testing.T) {
 	p.arrives("/dashboard/agents")
 }
 
-// TestBackClosesDialogs opens dialogs on a phone. Back closes the topmost one, and keeps filters
-// that were chosen in it. A reload closes them and leaves no entry in the history.
+// TestBackClosesDialogs opens dialogs on a phone. Back closes the topmost dialog, and keeps filters
+// that were chosen in that dialog. A reload closes all dialogs and leaves no entry for them in the
+// history.
 func TestBackClosesDialogs(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)

@@ -16,7 +16,7 @@ const (
 )
 
 // bytesBefore contains the compressed sizes of first loads on 2026-11-23, before the dashboard got
-// a home page, a finder and plots. Each of these pages may have grown by a fifth. The API reference
+// a home page, a finder and plots. Each of these pages may now be a fifth larger. The API reference
 // was at /docs.
 var bytesBefore = map[string]int64{
 	"agents": 97012, "agent": 98179, "session": 130192, "settings": 97664, "embed": 96035, "use": 96035,
@@ -29,7 +29,7 @@ var bytesBefore = map[string]int64{
 }
 
 // bytesFirst contains the compressed sizes of first loads on 2026-11-29 of pages that did not exist
-// on 2026-11-23. Each of these pages may grow by a tenth.
+// on 2026-11-23. Each of these pages may now be a tenth larger.
 var bytesFirst = map[string]int64{
 	"home": 109632, "inbox": 133765, "empty-home": 103647, "empty-inbox": 101724,
 	"docs": 9977, "guide": 13086, "search": 8438, "schemas": 40812, "missing": 3675, "missing-guide": 3675, "reset": 4303,
@@ -50,7 +50,7 @@ func maxPageBytes(t *testing.T, name string) int64 {
 }
 
 // budget loads a path in a new page with an empty cache, and fails the test if the page exceeds a
-// limit. name is the page's name in the tests.
+// limit. The argument name is the page's name in the tests.
 func (p *page) budget(name, path string) {
 	p.t.Helper()
 	yes := true

@@ -120,8 +120,9 @@ func TestAnswerStreams(t *testing.T) {
 	p.sees("The run was cancelled")
 }
 
-// TestTwoTabs opens a session in two windows. Each shows the messages that the other sends, in order
-// and once, and can stop the other's run.
+// TestTwoTabs opens a session in two windows. Each window shows the messages that are sent in the
+// other window, in order and once. A run that was started in one window can be stopped in the other
+// window.
 func TestTwoTabs(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)

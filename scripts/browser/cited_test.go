@@ -240,8 +240,8 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// noTileAlone checks that each row of the tiles with the figures of a run has several tiles. A run
-// without an agent version has one tile fewer.
+// noTileAlone checks that no tile with a figure of a run is alone in its row. It checks this also
+// for a run without an agent version, which has one tile fewer.
 func (p *page) noTileAlone(t *testing.T) {
 	t.Helper()
 	var rows [2][]int

@@ -74,7 +74,7 @@ func toolRows(s *testEnv, endpoint string, servers ...[3]string) map[string]any 
 }
 
 // TestConnections clicks the button that tests an agent's connections. For each connection, the
-// page shows that it works, that its key is wrong, or that its server is unreachable.
+// page shows whether it works, its key is wrong, or its server is unreachable.
 func TestConnections(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)

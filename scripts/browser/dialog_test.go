@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestDialogKeepsTypedText closes a dialog in every way that a user can. If the dialog contains
-// typed text, it closes only after a confirmation.
+// TestDialogKeepsTypedText closes a dialog in every way that a user can. A dialog that contains
+// typed text closes only after a confirmation.
 func TestDialogKeepsTypedText(t *testing.T) {
 	t.Parallel()
 	p := open(t).signIn(signUp(t))

@@ -85,7 +85,7 @@ func (a *account) showsChat(t *testing.T, html string) {
 	if strings.Contains(html, `data-lang="de"`) {
 		opener, field, send = "Chat öffnen: Snippet", "Nachricht", "Senden"
 	}
-	title := "Ask us" // the title that the block with commands sets; this block also opens the chat
+	title := "Ask us" // the HTML block that calls the widget's commands sets this title, and opens the chat itself
 	if !strings.Contains(html, title) {
 		title = "Snippet"
 		p.click("button", opener)

@@ -121,8 +121,9 @@ func launch(program, profile string, more ...chromedp.ExecAllocatorOption) (brow
 		chromedp.UserDataDir(profile), chromedp.Flag("hide-scrollbars", true),
 		chromedp.Flag("lang", "en-US"), chromedp.Flag("disable-gpu", true), chromedp.Flag("mute-audio", true),
 		chromedp.Flag("no-proxy-server", true), // ignores the environment's proxy, because the service is on loopback
-		// Chromium implements parts of its own user interface as pages. Each of them runs in a
-		// process that needs more resources than the page under test, so they are disabled.
+		// Chromium implements parts of its own user interface as pages. Each of these pages runs in
+		// a process that needs more resources than the page under test, so these parts are
+		// disabled.
 		chromedp.Flag("disable-features", "Translate,BlinkGenPropertyTrees,InitialWebUI,WebUIReloadButton,PreloadTopChromeWebUI,"+
 			"SpareRendererForSitePerProcess,MediaRouter,OptimizationHints"),
 		chromedp.Flag("disable-component-update", true),

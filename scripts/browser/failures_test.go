@@ -24,8 +24,8 @@ type lossyProxy struct {
 	times map[string]int // number of requests still to answer with status 503, by path prefix
 }
 
-// lossyProxy starts a proxy in front of the service. times contains, by path prefix, the number of
-// requests that the proxy answers with status 503.
+// lossyProxy starts a proxy in front of the service. The argument times contains, by path prefix,
+// the number of requests that the proxy answers with status 503.
 func (s *testEnv) lossyProxy(t *testing.T, times map[string]int) *lossyProxy {
 	t.Helper()
 	at, err := url.Parse(s.url)

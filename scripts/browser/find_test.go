@@ -13,8 +13,8 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 )
 
-// area is a part of a page, identified by a path of roles and names. Each use looks the part up
-// again, because a page may have replaced its elements meanwhile.
+// area is a part of a page, identified by a path of roles and names. For each use, the part is
+// looked up again, because the page may have replaced its elements meanwhile.
 type area struct {
 	p    *page
 	path []step
@@ -77,8 +77,8 @@ func (a area) String() string {
 // fields are the roles of input elements.
 var fields = []string{"textbox", "searchbox", "spinbutton", "combobox", "listbox"}
 
-// matches returns the descendants of root that match a step. others are the names of the elements
-// that have the step's role but another name; error messages list them.
+// matches returns the descendants of root that match a step. The result others contains the names
+// of the elements that have the step's role but another name; error messages list these names.
 func (a area) matches(root cdp.BackendNodeID, s step) (found []cdp.BackendNodeID, others []string, err error) {
 	roles := []string{s.role}
 	if s.role == "field" {
@@ -196,8 +196,7 @@ func (p *page) object(node cdp.BackendNodeID) (runtime.RemoteObjectID, error) {
 	return resolved.Object.ObjectID, nil
 }
 
-// ask calls a JavaScript function with the area's element as the value of this, and decodes the
-// result.
+// ask calls a JavaScript function that gets the area's element as `this`, and decodes the result.
 func (a area) ask(into any, function string) error {
 	object, err := a.object()
 	if err != nil {
@@ -279,7 +278,7 @@ func (a area) click(role, name string) {
 }
 
 // hit scrolls to the area's element and clicks it as soon as it is visible, enabled, not covered
-// and at rest. It counts the click for the journey.
+// and at rest. It adds the click to the page's count of clicks; see journey.
 func (a area) hit() {
 	a.p.t.Helper()
 	a.p.until("clicking "+a.String(), func() error {

@@ -48,7 +48,7 @@ func TestFirstSteps(t *testing.T) {
 	newest.sees("What is 6 times 7?")
 	p.inspect("home-steps")
 
-	b := open(t).signIn(a) // this second browser has not hidden the list
+	b := open(t).signIn(a) // a second browser, in which the user has not hidden the list
 	b.visit("/dashboard")
 	steps.click("button", "Hide the first steps")
 	p.isNot("heading", "First steps")

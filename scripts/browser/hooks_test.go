@@ -89,9 +89,9 @@ func TestWebhook(t *testing.T) {
 	}
 }
 
-// TestWebhookCommands runs the command on the setup page of a hook of each source. The delivery
-// must be signed in the same way as the source signs its deliveries. For GitHub, the page also
-// shows the values to enter there.
+// TestWebhookCommands creates a hook for each source, and runs the command that the hook's setup
+// page shows. The command must sign its delivery in the same way as the source signs its
+// deliveries. For GitHub, the page also shows the values to enter there.
 func TestWebhookCommands(t *testing.T) {
 	t.Parallel()
 	needsCommands(t)

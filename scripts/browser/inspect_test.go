@@ -53,9 +53,9 @@ func (p *page) inspect(name string) {
 	}
 	p.renderAll()
 
-	// The API reference's operations and schemas, and the links to them, all have the same structure,
-	// and checking all takes minutes. So all except the first ones are removed from the page;
-	// TestWholeReference checks them.
+	// The API reference's operations and schemas, and the links to them, all have the same
+	// structure, and checking all of them would take minutes. So all except the first ones are
+	// removed from the page; TestWholeReference checks them.
 	p.js(nil, `() => {
 		for (const [parts, kept] of [["article.schema", 8], ["article:not(.schema)", 12], [".index li", 12], ["nav li li", 40]]) {
 			for (const part of [...document.querySelectorAll(parts)].slice(kept)) part.remove();

@@ -92,7 +92,7 @@ func TestKeyRunsTheCommandsShown(t *testing.T) {
 	eventually(t, "the key is rejected", func() bool { return strings.Contains(pasted(t, lists, ""), `"unauthenticated"`) })
 }
 
-// cutOptions returns the options of the dialog's selects that are wider than their select.
+// cutOptions returns those options in the dialog that are wider than their select element.
 func (p *page) cutOptions() (cut []string) {
 	p.t.Helper()
 	p.js(&cut, `() => [...document.querySelectorAll("dialog select")].flatMap((select) => {

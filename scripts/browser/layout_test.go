@@ -128,8 +128,8 @@ func TestSaveBarCoversNothing(t *testing.T) {
 	}
 }
 
-// TestRowsOpen clicks table rows outside their links, which opens the same page or dialog as the
-// link.
+// TestRowsOpen clicks table rows outside their links. Each click opens the same page or dialog as
+// the row's link.
 func TestRowsOpen(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -151,7 +151,7 @@ func TestRowsOpen(t *testing.T) {
 	p.is("dialog", "hours.md")
 }
 
-// TestRunsOfAutomation opens the last runs of an automation and one of them.
+// TestRunsOfAutomation opens the list of an automation's last runs, and then a run from the list.
 func TestRunsOfAutomation(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -169,8 +169,8 @@ func TestRunsOfAutomation(t *testing.T) {
 	p.arrives("/dashboard/runs/" + started.ID)
 }
 
-// TestUseIt checks the tab with examples for calling an agent. It shows one example at a time. The
-// rest of the page is short, on a desktop and on a phone.
+// TestUseIt checks the tab with examples for calling an agent. The tab shows one example at a time.
+// The rest of the page is short, on a desktop and on a phone.
 func TestUseIt(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)

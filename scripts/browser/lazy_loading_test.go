@@ -12,8 +12,8 @@ import (
 func TestLater(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
-	// Cleanups run in reverse order. The proxy is started before the page is opened, so it stops
-	// after the page has been closed.
+	// Cleanups run in reverse order. The proxy is started before the page is opened, so the page is
+	// closed before the proxy stops.
 	agent := a.agent(t, "Clerk", nil)
 	proxy := a.s.lossyProxy(t, map[string]int{"/assets/administration-": 2, "/assets/settingstab-": 1, "/dashboard/org": 1})
 	p := open(t).signIn(a)

@@ -58,8 +58,8 @@ type page struct {
 	aside  time.Duration // time that does not count for journeys, for example in inspect
 }
 
-// open opens a new tab. A fault on its page fails the test. If the test fails, the page's text is
-// printed.
+// open opens a new tab. A fault on the tab's page fails the test. If the test fails, the page's
+// text is printed.
 func open(t *testing.T) *page {
 	t.Helper()
 	s := withTestEnv(t)
@@ -109,7 +109,7 @@ func (p *page) must(err error, step string) {
 	}
 }
 
-// call sends a command to the tab. It must succeed.
+// call sends a command to the tab. It fails the test if the command fails.
 func call[P, R any](p *page, command cdp.Command[P, R], params P) R {
 	p.t.Helper()
 	result, err := send(p, command, params)

@@ -143,8 +143,8 @@ type furnished struct {
 	question, hook    string
 }
 
-// furnish creates an account with some data of every kind. The function name maps each plain name
-// to the name to use, which may be hostile.
+// furnish creates an account with some data of every kind. The argument name is a function that
+// maps each plain name to the name to use, which may be hostile.
 func furnish(t *testing.T, name func(plain string) string) furnished {
 	t.Helper()
 	f := furnished{account: signUp(t), question: "How many days do I have to return a lamp?"}
@@ -233,8 +233,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// linksToGuide fails the test unless the page has a link to a section of the documentation that
-// exists.
+// linksToGuide fails the test unless the page links to an existing section of the documentation.
 func (p *page) linksToGuide() {
 	p.t.Helper()
 	p.is("link", "Read the guide")

@@ -104,8 +104,8 @@ func TestHeadOfAgentOnAPhone(t *testing.T) {
 	p.is("link", "Read the guide")
 }
 
-// TestMessagesCoverNoComposer shows a short message on the page of a chat. The message covers
-// neither the composer nor the bar with the menu.
+// TestMessagesCoverNoComposer adds the sample documents on the page of a chat. The page then shows
+// a short message, which covers neither the composer nor the bar with the menu.
 func TestMessagesCoverNoComposer(t *testing.T) {
 	t.Parallel()
 	for _, s := range []screen{lowPhone, desktop} {

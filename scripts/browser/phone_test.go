@@ -62,7 +62,7 @@ func TestBackRestoresScroll(t *testing.T) {
 	}
 	p := open(t).signIn(a)
 	p.resize(phone)
-	opened := map[string]string{"/dashboard/agents": "Use it", "/dashboard/runs": "Read the guide"} // a link of the page that a row opens
+	opened := map[string]string{"/dashboard/agents": "Use it", "/dashboard/runs": "Read the guide"} // a link on the page that opens
 	for list, row := range map[string]string{"/dashboard/agents": "Reporter", "/dashboard/runs": "Question 0"} {
 		p.visit(list)
 		more := list == "/dashboard/agents"
@@ -110,7 +110,7 @@ func TestFaultOnAPhone(t *testing.T) {
 	p.resize(phone)
 	p.visit("/dashboard/agents/" + agent + "/embed")
 	p.fill("Add an origin", "www.example.com/index.html")
-	// The hint and the error of the field are below the window.
+	// Scroll until the hint and the error of the field are below the window.
 	p.js(nil, `() => scrollBy(0, document.activeElement.getBoundingClientRect().bottom - innerHeight)`)
 	for range 2 {
 		p.press("Enter")
@@ -195,7 +195,8 @@ func TestRunOnAPhone(t *testing.T) {
 	p.resize(phone)
 	p.visible("echo: How tall is the tower?")
 
-	// On a touch screen, a tap opens a part. When the part is closed, no label stays on the chart.
+	// On a touch screen, a tap opens a part of the timeline. After the part has been closed, no
+	// label stays on the chart.
 	p.touch()
 	p.click("button", "Turn 1…")
 	p.in("region", "Turn 1").sees("Duration")

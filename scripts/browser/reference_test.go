@@ -167,8 +167,8 @@ func TestDocumentationFollowsTheme(t *testing.T) {
 	}
 }
 
-// TestGuideCopiesCode copies the first code of a guide. If the browser blocks copying, the code is
-// selected. The page leads back to the dashboard.
+// TestGuideCopiesCode copies the first code block of a guide. If the browser blocks copying, the
+// page selects the code block. The page leads back to the dashboard.
 func TestGuideCopiesCode(t *testing.T) {
 	t.Parallel()
 	p := open(t).signIn(signUp(t))

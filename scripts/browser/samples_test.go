@@ -102,8 +102,9 @@ func TestSamplesAfterAnswer(t *testing.T) {
 	p.seesNot("The agent found nothing")
 }
 
-// TestSamplesBesideOwnDocuments asks a suggested question in an organization that has only a document
-// of its own. The samples are offered below the answer, but not for a question that a person wrote.
+// TestSamplesBesideOwnDocuments asks a suggested question in an organization that has only a
+// document of its own. The samples are offered below the answer, but not below the answer to a
+// question that a person wrote.
 func TestSamplesBesideOwnDocuments(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -125,7 +126,8 @@ func TestSamplesBesideOwnDocuments(t *testing.T) {
 	p.sees("Every lamp has a guarantee of 3 years")
 }
 
-// TestSamplesForMembers opens the pages as a member, who may not add documents and gets no offer.
+// TestSamplesForMembers opens a chat and the list of documents as a member who may not add
+// documents. Neither page offers the sample documents.
 func TestSamplesForMembers(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)

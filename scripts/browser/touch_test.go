@@ -76,8 +76,9 @@ func TestTargetsForFingers(t *testing.T) {
 	p.shot("menu-touch", phone, "light")
 }
 
-// TestAnnouncedAnswer asks for an answer with Markdown on a phone. Screen readers get its plain text.
-// The columns of its table are at least as wide as their words. The time of the answer is updated.
+// TestAnnouncedAnswer asks for an answer with Markdown on a phone. Screen readers get the answer's
+// plain text. The columns of the answer's table are at least as wide as their words. The time of
+// the answer is updated.
 func TestAnnouncedAnswer(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)

@@ -72,9 +72,9 @@ func TestTour(t *testing.T) {
 	p.signsOutWithoutPassword()
 }
 
-// signsOutWithoutPassword signs out of the account that the first start of Parley has created, which
-// has no password. The page first says what is needed to sign in again. The login page of a client
-// that may be on another machine does not contain the account's address.
+// signsOutWithoutPassword signs out of the account that Parley created at its first start. This
+// account has no password. The page first says what is needed to sign in again. The login page of a
+// client that may be on another machine does not contain the account's address.
 func (p *page) signsOutWithoutPassword() {
 	p.t.Helper()
 	p.resize(phone)

@@ -29,8 +29,8 @@ const forecast = "The weather in London is mild and often cloudy, with rain in e
 	"keeps the winters green, and makes people carry an umbrella wherever they go, even on days that begin without a cloud.\n"
 
 // needsVoice skips a test if no speech program is installed, or if BROWSER_VOICE is "off". CI sets
-// this for the stage in which other packages use the machine, and runs these tests alone afterwards,
-// because they speak and listen in real time.
+// this value in the stage in which other packages use the machine. CI runs the voice tests alone
+// afterwards, because they speak and listen in real time.
 func needsVoice(t *testing.T) {
 	t.Helper()
 	if os.Getenv("BROWSER_VOICE") == "off" {

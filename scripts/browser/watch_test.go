@@ -203,7 +203,7 @@ func (w *watch) changes(event any) {
 		w.frames = append(w.frames[max(0, len(w.frames)+1-framesKept):], string(e.Response.PayloadData))
 	case *cdppage.EventFrameNavigated:
 		if e.Frame.ParentID == "" {
-			for _, r := range w.requests { // quiet no longer waits for requests of the previous document
+			for _, r := range w.requests { // so that quiet does not wait for requests of the previous document
 				r.over = r.over || r.loader != e.Frame.LoaderID
 			}
 		}
@@ -223,7 +223,7 @@ func (w *watch) asked(e *network.EventRequestWillBeSent) {
 	}
 
 	id := e.RequestID
-	if e.RedirectResponse != nil { // the request that a redirect causes has the same ID
+	if e.RedirectResponse != nil { // the request after a redirect has the same ID as the redirected request
 		id += "'"
 	}
 

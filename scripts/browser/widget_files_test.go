@@ -81,8 +81,8 @@ func TestWidgetAttachments(t *testing.T) {
 }
 
 // interruptedPage serves a page with an agent's widget. The page's first upload fails as if there
-// were no connection. Before the test opens the page, it must pass the agent to the returned
-// function holds.
+// were no connection. The test must call the returned function holds with the agent's ID before it
+// opens the page.
 func interruptedPage(t *testing.T, s *testEnv) (origin string, holds func(agent string)) {
 	t.Helper()
 	var agent string
@@ -101,7 +101,7 @@ func interruptedPage(t *testing.T, s *testEnv) (origin string, holds func(agent 
 }
 
 // TestWidgetFilesThatCannotBeSent uploads a file while the connection is broken. The widget shows
-// why the upload failed, and a click on "Try again" repeats it.
+// why the upload failed, and a click on "Try again" repeats the upload.
 func TestWidgetFilesThatCannotBeSent(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)

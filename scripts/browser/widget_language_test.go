@@ -10,8 +10,8 @@ import (
 )
 
 // languagePage serves a page in the given language. The argument attributes is added to the
-// widget's script element, and may set another language for the widget. Before the test opens the
-// page, it must pass the agent to the returned function holds.
+// widget's script element, and may set another language for the widget. The test must call the
+// returned function holds with the agent's ID before it opens the page.
 func languagePage(t *testing.T, s *testEnv, language, attributes string) (origin string, holds func(agent string)) {
 	t.Helper()
 	var agent string

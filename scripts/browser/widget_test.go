@@ -14,8 +14,8 @@ import (
 )
 
 // widgetPage serves a page on another origin with an agent's widget. The page's content security
-// policy allows scripts and requests only of the service. Before the test opens the page, it must
-// pass the agent to the returned function holds.
+// policy allows only scripts from the service and requests to the service. The test must call the
+// returned function holds with the agent's ID before it opens the page.
 func widgetPage(t *testing.T, s *testEnv) (origin string, holds func(agent string)) {
 	t.Helper()
 	var agent string
@@ -51,7 +51,7 @@ func earlyPage(w http.ResponseWriter, r *http.Request, service, agent string) {
 		`<script src="/commands.js"></script><script src="%s/widget.js"></script></head><body><main><h1>Early</h1></main></body></html>`, service)
 }
 
-// withoutAddress makes the browser omit the header with the client address that tests add. A
+// withoutAddress makes the browser omit the header in which tests send the client address. A
 // cross-origin request with this header would fail.
 func (p *page) withoutAddress() *page {
 	p.t.Helper()

@@ -17,9 +17,9 @@
 //   - check, a pure function, compares the evidence with the service's promises. There is one rule for
 //     each promise. Tests of check construct a violation of each rule.
 //
-// A chaos run also counts its faults and events. It fails if a required kind did not happen. Faults
-// that the machine does not allow are printed as NOT DONE. After a failure, the last line names a
-// directory with the history and the logs of all processes.
+// A chaos run also counts its faults and events. It fails if a required kind of fault or event is
+// missing. Faults that the machine does not allow are printed as NOT DONE. After a failure, the
+// last line names a directory with the history and the logs of all processes.
 //
 // The same seed draws the same load and the same faults at the same times. The point in a run at
 // which a fault strikes also depends on the machine.

@@ -42,7 +42,7 @@ type request struct {
 	Replayed   bool
 }
 
-// accepted reports whether the response promises that the run is executed.
+// accepted reports whether the response promises that the run will be executed.
 func (r request) accepted() bool { return r.Status >= 200 && r.Status < 300 }
 
 // row is a run as the database contains it.

@@ -124,8 +124,8 @@ func (s *striker) strike(ctx context.Context, f fault) {
 	s.announce(f, how)
 }
 
-// A fraction of the kills of tool workers is aimed. An aimed kill waits for the right moment, but
-// only for a limited time.
+// One in four kills of tool workers is aimed: it waits for the right moment, but no longer than
+// aimTimeout.
 const (
 	aimed      = 4
 	aimTimeout = time.Second
@@ -145,13 +145,14 @@ func (s *striker) aim(ctx context.Context, p *cluster.Part) {
 	}
 }
 
-// An agent worker is frozen when at least minRunning runs are executing, or after runningTimeout.
+// An agent worker is frozen as soon as at least minRunning runs are in progress, and at the latest
+// after runningTimeout.
 const (
 	minRunning     = 6
 	runningTimeout = 5 * time.Second
 )
 
-// aimAtRuns delays the freezing of an agent worker until enough runs are executing, so that the
+// aimAtRuns delays the freezing of an agent worker until enough runs are in progress, so that the
 // worker loses leases while it is frozen. It counts only recently renewed leases, because a run
 // with an older lease may have lost its worker.
 func (s *striker) aimAtRuns(ctx context.Context, p *cluster.Part) {
@@ -232,8 +233,8 @@ func (s *striker) deleteStore() {
 	}
 }
 
-// blocksCut counts the message files that truncateStream has truncated. Such files exist only while
-// messages wait in the stream.
+// blocksCut is the name under which the message files that truncateStream truncates are counted.
+// Such files exist only while messages wait in the stream.
 const blocksCut = "message blocks truncated"
 
 // truncateStream truncates every file of the job stream and of its consumers. The seed determines

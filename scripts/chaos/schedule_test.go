@@ -200,7 +200,7 @@ func (p plan) kill(r *rand.Rand, at time.Duration) fault {
 
 func (p plan) freeze(r *rand.Rand, _ time.Duration) fault {
 	part := p.parts[r.IntN(len(p.parts))]
-	if r.IntN(2) == 0 { // other workers take over the frozen worker's runs
+	if r.IntN(2) == 0 { // an agent worker, so that other workers take over its runs
 		part = fmt.Sprintf("%s %d", cluster.Agent, 1+r.IntN(3))
 	}
 	f := fault{Kind: freeze, Part: part, For: p.frozen + some(r, 16*time.Second)}
@@ -214,7 +214,8 @@ func (p plan) link(r *rand.Rand, _ time.Duration) fault {
 	return p.linkFor(r, []string{cut, requests, replies, delay, reset}[r.IntN(5)])
 }
 
-// linkFor draws a link for a fault. All kinds of link faults except reset last for a while.
+// linkFor draws a link for a fault. All kinds of link faults last for a while, except the kind
+// reset.
 func (p plan) linkFor(r *rand.Rand, kind string) fault {
 	part := p.parts[r.IntN(len(p.parts))]
 	f := fault{Part: part, Kind: kind, Link: []string{"db", "bus"}[r.IntN(2)]}

@@ -104,9 +104,9 @@ func (m *model) answer(req openaistub.Request) (openaistub.Reply, bool) {
 	return openaistub.Reply{Text: "answered " + strconv.Itoa(n), Delay: delay}, true
 }
 
-// payWithRate answers a message that requests a payment and the client's tool. The first turn calls
-// both tools, and names the client's tool first. If the agent's tool was not available, a further
-// turn calls it again.
+// payWithRate answers a message that requests a payment and a call of the client's tool. The first
+// turn calls both tools, and names the client's tool first. If the agent's tool was not available,
+// a further turn calls it again.
 func payWithRate(req openaistub.Request, b bill, delay time.Duration) openaistub.Reply {
 	pay := openaistub.ToolCall{ID: "call_pay", Name: b.tool, Arguments: fmt.Sprintf(`{"bill":%q}`, b.name)}
 	results, paid := "", false // results of the calls after the message
@@ -267,7 +267,8 @@ func signUp(t *testing.T, url, name string, receiver *ledger) account {
 	return a
 }
 
-// tools are the endpoints of the agents. Each is named for the side effect that it declares.
+// tools are the names of the agents' HTTP tools. Each name is the side effect that the tool
+// declares.
 var tools = []string{"none", "idempotent", "unsafe"}
 
 // person decides about waiting runs, according to the payments that the ledger has counted.

@@ -11,8 +11,8 @@
 // Each test records which features its client can use (matrix_test.go). The tables of
 // docs/clients.md contain these outcomes, and a test fails if its own outcome differs.
 //
-// Clients of the Realtime API require TLS, so their tests start a TLS proxy in front of the
-// service, whose certificate the clients trust.
+// Clients of the Realtime API require TLS. Their tests therefore start a TLS proxy in front of the
+// service, and the clients trust the proxy's certificate.
 //
 // The test for a client is <name>_test.go, and its script npm/<name>.mjs. The script reads
 // PARLEY_BASE_URL, PARLEY_API_KEY, AGENT_ID and ORGANIZATION_ID, and prints the values that the

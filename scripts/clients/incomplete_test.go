@@ -72,8 +72,8 @@ func TestOpenAIGoIncompleteAnswers(t *testing.T) {
 }
 
 // TestOpenAIGoFilteredAnswers checks the finish reason of an answer that the provider's content
-// filter ended. OpenAI's client receives this reason from both endpoints. The run object has the
-// same finish reason and the version of the agent.
+// filter ended. OpenAI's client receives this reason from chat completions and from responses. The
+// run object has the same finish reason and the version of the agent.
 func TestOpenAIGoFilteredAnswers(t *testing.T) {
 	t.Parallel()
 	s := withTestEnv(t)

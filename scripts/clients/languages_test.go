@@ -78,8 +78,8 @@ func (r *reader) golang(t *testing.T, b fenced.Block) {
 	}
 }
 
-// schedules matches a crontab line that runs a command, up to the command. settings matches a
-// crontab line that sets a variable.
+// The pattern schedules matches the part of a crontab line that precedes the command. The pattern
+// settings matches a crontab line that sets a variable.
 var (
 	schedules = regexp.MustCompile(`^(@\w+|([\d*/,-]+\s+){4}[\w*/,-]+)\s+`)
 	settings  = regexp.MustCompile(`^\w+=`)

@@ -108,7 +108,7 @@ func (s *testEnv) agent(t *testing.T, fields map[string]any) (id string) {
 	return made.ID
 }
 
-// call sends an API request with the environment's key. It must succeed.
+// call sends an API request with the environment's key. It fails the test if the request fails.
 func (s *testEnv) call(t *testing.T, method, path string, body, into any) {
 	t.Helper()
 	s.callAs(t, http.Header{"X-Api-Key": {s.parley.APIKey}}, method, path, body, into)

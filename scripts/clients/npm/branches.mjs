@@ -1,7 +1,7 @@
 // Continues sessions as the AI SDK's OpenAI provider, useChat and OpenAI's client do: with IDs
 // instead of messages, with edited and regenerated messages, and with several responses that
-// continue one earlier response. The offline model can repeat facts from earlier messages, which
-// shows what it received.
+// continue one earlier response. The offline model can repeat facts from earlier messages, so its
+// answers show which messages it received.
 import assert from "node:assert/strict";
 import { createOpenAI } from "@ai-sdk/openai";
 import { Chat } from "@ai-sdk/react";

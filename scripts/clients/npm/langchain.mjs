@@ -25,7 +25,7 @@ const chain = ChatPromptTemplate.fromMessages([["system", "You answer {who}."], 
 told.chain = await chain.invoke({ who: "people", question: "a question" });
 told.batch = await chain.batch([{ who: "a", question: "left" }, { who: "b", question: "right" }]);
 
-// The model is called with a temperature and a token limit, as most programs do.
+// Calls the model with a temperature and a token limit, as most programs do.
 told.cold = (await new ChatOpenAI({ ...options, temperature: 0 }).invoke("cold")).content;
 const short = await new ChatOpenAI({ ...options, temperature: 0, maxTokens: 2 }).invoke("one two three");
 told.short = `${short.content} ${short.response_metadata.finish_reason}`;

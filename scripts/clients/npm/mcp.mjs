@@ -36,8 +36,8 @@ async function proxied(key) {
   return connected(transport).catch((error) => { throw new Error(`${error.message}\n${said}`); });
 }
 
-// check runs the checks with a client that is connected directly or through mcp-remote. reported is
-// a pattern for the progress messages of a call.
+// check runs the checks with a client that is connected directly or through mcp-remote. The
+// argument reported is a pattern for the progress messages of a call.
 async function check(client, name, reported) {
   const mark = name.replace(/\W+/g, "-"); // part of the client's idempotency key and session ID
   assert.equal(client.getServerVersion().name, "parley");

@@ -5,7 +5,7 @@ import { readFile } from "node:fs/promises";
 
 const collection = JSON.parse(await readFile(process.env.COLLECTION, "utf8"));
 
-// The request for the organization's stream of events is skipped, because its stream never ends.
+// The request for the organization's stream of events is skipped, because that stream never ends.
 // The login request is sent first and the logout request last.
 const endless = ["/api/events"];
 const first = ["Sign up", "Log in"];

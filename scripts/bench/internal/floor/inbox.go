@@ -43,7 +43,7 @@ func openInbox(ctx context.Context, url, name string) (*inbox, error) {
 func (i *inbox) newID() string { return strconv.FormatUint(i.last.Add(1), 36) }
 
 // submit publishes the job with the given id. It returns a channel that receives the replies until
-// forget is called. The channel holds at most size unread replies.
+// forget is called. The argument size is the maximum number of unread replies in the channel.
 func (i *inbox) submit(id, message string, size int) (<-chan []byte, error) {
 	replies := make(chan []byte, size)
 	i.mu.Lock()

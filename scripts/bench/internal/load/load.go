@@ -40,8 +40,8 @@ func newKey(nonce string, client int) (key, seq []byte) {
 // NewNonce returns a random text for the field Nonce of a Spec.
 func NewNonce() string { return cryptorand.Text()[:10] }
 
-// awaitStart waits until it is time for a client to start. The clients start one after another over
-// the time spread.
+// awaitStart waits until it is time for a client to start. The clients start one after another, at
+// equal intervals that together last as long as the argument spread.
 func awaitStart(ctx context.Context, spread time.Duration, client, clients int) error {
 	if err := lifecycle.Sleep(ctx, spread*time.Duration(client)/time.Duration(clients)); err != nil {
 		return fmt.Errorf("beginning: %w", err)
@@ -166,9 +166,10 @@ func newClient(s Spec, number int) *client {
 	return c
 }
 
-// work sends requests until the time in the argument end, but at least as many as the argument
-// least. It records the latencies of the correct responses that arrive between start and end. It
-// changes the key in the prepared request in place, which costs almost nothing.
+// work sends requests until the time in the argument end, and until it has received as many
+// responses as the argument least requires. It records the latencies of the correct responses that
+// arrive between start and end. It changes the key in the prepared request in place, which costs
+// almost nothing.
 func (c *client) work(ctx context.Context, connections *fasthttp.HostClient, least int64, start, end time.Time) error {
 	req, res := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(req)

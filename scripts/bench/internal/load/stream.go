@@ -82,8 +82,9 @@ type streamReader struct {
 }
 
 // read opens the client's connection and reads the client's answers. Clients open their connections
-// one after another, over the time Spread. read records the time to the first piece of each answer.
-// If the client reads several answers, read does not record the first answer's time.
+// one after another, over the duration in the field Spread. read records the time to the first
+// piece of each answer. If the client reads several answers, read does not record the first
+// answer's time.
 func (r *streamReader) read(ctx context.Context) error {
 	if err := awaitStart(ctx, r.clients.Spread, r.number, r.clients.Clients); err != nil {
 		return err

@@ -49,7 +49,7 @@ func TestPacedProvider(t *testing.T) {
 
 	p.Hold()
 	held := ask(t, p.server, Suspended)
-	paced := <-ask(t, p.server, Paced) // takes longer than the half of the suspended answer that precedes its pause
+	paced := <-ask(t, p.server, Paced) // takes longer than the first half of the suspended answer, after which that answer pauses
 	if paced != answer || p.Active() != 1 || len(held) > 0 {
 		t.Errorf("%d answers are held", p.Active())
 	}

@@ -64,7 +64,7 @@ type PacedProvider struct {
 // PieceEvery is the time between two pieces in an answer that takes 1.1 s.
 const PieceEvery = 20 * time.Millisecond
 
-// AnswerTime returns the duration of an answer. every is the time between two pieces.
+// AnswerTime returns the duration of an answer. The argument every is the time between two pieces.
 func AnswerTime(every time.Duration) time.Duration { return thinking + pieceCount*every }
 
 // StartPaced starts a provider that does not hold its answers. The parameter every is the time

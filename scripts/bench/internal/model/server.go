@@ -35,7 +35,8 @@ func (p provider) Stop() {
 	p.server.Stop()
 }
 
-// gate lets answers pass while it is open and holds them while it is closed. newGate creates one.
+// gate lets answers pass while it is open and holds them while it is closed. newGate creates an
+// open gate.
 type gate struct {
 	mu   sync.Mutex
 	open chan struct{} // while the gate is open, this channel is closed, so receives from it do not block

@@ -119,8 +119,8 @@ func (o *Organization) Pages() load.Spec {
 	}
 }
 
-// Chats returns a load of chats with an agent, each in its own session, that do not wait for the
-// answers.
+// Chats returns a load of chats with an agent, each in its own session. Its clients do not wait for
+// the answers.
 func (o *Organization) Chats(agent string) load.Spec {
 	return load.Spec{
 		Address: o.parley.Address(), Path: chatPath(agent), Headers: map[string]string{"x-api-key": o.Key, "Prefer": "respond-async"},
@@ -154,7 +154,8 @@ func (o *Organization) Upload(ctx context.Context, name string, content []byte) 
 	return made.ID, nil
 }
 
-// request returns a request with the organization's key, unless it has none yet.
+// request returns a request with the organization's key. The request has no key if the organization
+// has none yet.
 func (o *Organization) request(method, path string, headers map[string]string, body any) load.Request {
 	r := load.Request{Method: method, Path: path, Headers: map[string]string{}}
 	if o.Key != "" {

@@ -31,7 +31,7 @@ func (g *Group) CPU() (map[string]time.Duration, error) {
 	return out, nil
 }
 
-// Processes returns the processes in the order they were started.
+// Processes returns the processes in the order in which they were started.
 func (g *Group) Processes() []*Process { return g.processes }
 
 // Err returns an error for each process that ended without being stopped.
