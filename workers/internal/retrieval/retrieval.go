@@ -173,8 +173,9 @@ func wordsFor(text string) []knowledgedb.QueryWord {
 	return words
 }
 
-// documentIDs returns the valid ids in named. somewhere is false if named contains only invalid
-// ids. In that case the search must return no passages instead of searching all documents.
+// documentIDs returns the valid ids in the argument named. The result somewhere is false if named
+// contains only invalid ids. In that case the search must return no passages instead of searching
+// all documents.
 func documentIDs(named []string) (ids []string, somewhere bool) {
 	for _, id := range named {
 		if strings.HasPrefix(id, "doc_") && len(id) <= maxID && !strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' }) {
@@ -184,7 +185,7 @@ func documentIDs(named []string) (ids []string, somewhere bool) {
 	return ids, len(ids) > 0 || len(named) == 0
 }
 
-// beginning returns a text truncated to maximum characters.
+// beginning truncates a text to the number of characters in the argument maximum.
 func beginning(text string, maximum int) string {
 	for at := range text {
 		if maximum == 0 {

@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// minShare is the minimum share of the total weight of the query's words that a related passage
-	// contains. One frequent word among several has less than this share. One rare word has more,
-	// and so have a few ordinary words of a long question. The share is low because people use
-	// words that the documents do not contain.
+	// minShare is a share of the total weight of the query's words. The words that a related
+	// passage contains must have at least this share. One frequent word among several has less than
+	// this share. One rare word has more, and so have a few ordinary words of a long question. The
+	// share is low because people use words that the documents do not contain.
 	minShare = 0.25
 	// A query of at most maxFewWords words is usually about a single thing. For such a query,
 	// minShareOfFew applies instead of minShare.
@@ -93,13 +93,13 @@ func (a answers) support(text string, words []knowledgedb.QueryWord) support {
 	return s
 }
 
-// rarity returns the inverse document frequency of a word, as in BM25. have is the number of chunks
-// that contain the word, and total is the number of all chunks.
+// rarity returns the inverse document frequency of a word, as in BM25. The argument have is the
+// number of chunks that contain the word, and the argument total is the number of all chunks.
 func rarity(have, total float64) float64 {
 	return math.Log(1 + (max(total-have, 0)+0.5)/(have+0.5))
 }
 
-// keep returns the passages that are related to the query. It overwrites found.
+// keep returns the passages that are related to the query. It overwrites the argument found.
 func (s support) keep(found []candidate) []candidate {
 	known := languages{}
 	return slices.DeleteFunc(found, func(c candidate) bool { return c.similarity < minSimilarity && !s.in(c, known) })

@@ -53,7 +53,7 @@ const (
 // between two calls; OpenFile and SourceByID then fail with the code not_found.
 type Attachments interface {
 	// HoldAttachments assigns the run's attachments to its session, and returns the attachments
-	// among ids that exist. kept is false if the run no longer belongs to this worker.
+	// among ids that exist. The result kept is false if the run no longer belongs to this worker.
 	HoldAttachments(ctx context.Context, held lease.Held, ids []string) (files []blobdb.StoredAttachment, kept bool, err error)
 	OpenFile(ctx context.Context, org, id string) (domain.File, io.ReadSeekCloser, error)
 	SourceByID(ctx context.Context, org, id string) (domain.Source, error)
@@ -72,11 +72,12 @@ type attachmentLoader struct {
 }
 
 // attach adds the attachments of the message to the input, and those of earlier turns to the
-// history. It changes in and history. earlier contains the turns with attachments, newest first.
+// history. It changes the arguments in and history. The argument earlier contains the turns with
+// attachments, newest first.
 //
-// The caller must release the returned reservation. It is nil if nothing was reserved. An
-// attachment of the message that cannot be used fails the run with CodeAttachment. An attachment of
-// an earlier turn is omitted with a note.
+// The caller must release the returned reservation. The reservation is nil if no memory was
+// reserved. An attachment of the message that cannot be used fails the run with CodeAttachment. An
+// attachment of an earlier turn is omitted with a note.
 func (r *Runner) attach(
 	ctx context.Context, a *attempt, run toolset.Run, in *agentloop.Input, own []domain.Attachment, earlier []earlierTurn,
 	history []agentloop.Turn,
@@ -104,15 +105,15 @@ func (r *Runner) attach(
 	return room, nil
 }
 
-// earlierTurn contains the attachments of an earlier turn. n is the index of the turn's exchange in
-// the history.
+// earlierTurn contains the attachments of an earlier turn. The field n is the index of the turn's
+// exchange in the history.
 type earlierTurn struct {
 	n    int
 	list []domain.Attachment
 }
 
 // earlierAttachments returns the attachments of the turns in the history, newest turn first, until
-// there are maxEarlier of them. For each turn, the list at contains the index of the turn's
+// there are maxEarlier of them. For each turn, the argument at contains the index of the turn's
 // exchange in the history, or a negative number if the history omits the turn.
 func earlierAttachments(turns []sessiondb.Turn, at []int) (out []earlierTurn, err error) {
 	total := 0
@@ -173,7 +174,7 @@ func (l *attachmentLoader) find(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// prepareOwn prepares the message's attachments, several at once. asked reports whether any
+// prepareOwn prepares the message's attachments, several at once. The result asked is true if any
 // attachment had to be prepared. The first error cancels the other preparations. When prepareOwn
 // returns, no preparation is running.
 func (l *attachmentLoader) prepareOwn(ctx context.Context, own []domain.Attachment) (asked bool, err error) {
@@ -267,8 +268,9 @@ type imageRoom struct {
 	note  string // text for the model with the reason why an image was omitted
 }
 
-// loadAll reads a message's attachments, in order. images is the room for images, which loadAll
-// reduces. An attachment that does not fit or no longer exists has a note instead of its content.
+// loadAll reads a message's attachments, in order. The argument images is the room for images,
+// which loadAll reduces. An attachment that does not fit or no longer exists has a note instead of
+// its content.
 func (l *attachmentLoader) loadAll(ctx context.Context, list []domain.Attachment, images *imageRoom) ([]llm.Attachment, error) {
 	out := make([]llm.Attachment, 0, len(list))
 	for _, f := range list {

@@ -59,8 +59,9 @@ func (r *Runner) runAttempt(ctx context.Context, a *attempt) (*agentloop.Output,
 }
 
 // load reads the parts of a run that its claim does not contain: a large input, and the earlier
-// turns of its session. If they are large, load first waits until there is memory for both. The
-// caller must release room with leave. room is nil if no memory was reserved.
+// turns of its session. If these parts are large, load first waits until there is memory for all of
+// them. The caller must release the result room with the method leave. If no memory was reserved,
+// room is nil.
 func (r *Runner) load(ctx context.Context, a *attempt) (turns []sessiondb.Turn, room *inputTurn, err error) {
 	// Only a later run of a session has a history.
 	c, large := a.claim, 0
@@ -94,7 +95,7 @@ func (r *Runner) load(ctx context.Context, a *attempt) (turns []sessiondb.Turn, 
 }
 
 // keepHistory reduces the memory reservation room to the size of the large input and of the turns
-// that fit into the model's context. room may be nil.
+// that fit into the model's context. The argument room may be nil.
 func (r *Runner) keepHistory(a *attempt, room *inputTurn, kept []agentloop.Turn) {
 	bytes := a.claim.LargeInput
 	for _, turn := range kept {
@@ -231,7 +232,7 @@ func contractFor(asked domain.Input, cfg domain.Config) (*agentloop.Contract, er
 
 // modelsFor returns the models in the order in which the attempt tries them. After a model has
 // failed, the next attempt begins with the next model. Within an attempt, no fallback is possible
-// once a model has begun its answer.
+// after a model has begun its answer.
 func modelsFor(claim executiondb.Claimed, cfg domain.Config) (first string, fallbacks []string) {
 	// Copy the list, because the rotation below must not change the cached configuration.
 	names := append([]string{cfg.Model}, cfg.FallbackModels...)
@@ -289,8 +290,8 @@ type journal struct {
 	a       *attempt
 }
 
-// Load returns the steps that earlier attempts recorded. It also publishes an event from which
-// clients learn after which step the run continues.
+// Load returns the steps that earlier attempts recorded. In a later attempt, it also publishes an
+// event with the number of these steps.
 func (j journal) Load(ctx context.Context) ([]agentloop.Step, error) {
 	// A first attempt has no steps, so the query is skipped.
 	if j.a.claim.Attempts == 1 {

@@ -157,8 +157,8 @@ type budgetedModel struct {
 }
 
 // Stream reserves the maximum usage of the call, makes the call, and charges its actual usage. If
-// little of a budget is left, Stream lowers the token limit of the answer. The results are named
-// because a copy of the response would stay on the stack during the call.
+// little of a budget is left, Stream lowers the token limit of the answer. The results are named,
+// because otherwise a copy of the response would stay on the stack during the call.
 func (m *budgetedModel) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (res llm.Response, err error) {
 	// Charge the reservation even if the call fails, because a failed call may have used tokens,
 	// too.

@@ -129,8 +129,8 @@ func (t *eventWriter) piece(text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
-	// If older text is already waiting, both are published together at the end of the window. A
-	// long text is published at once, to bound the size of an event.
+	// If older text is already waiting, both texts are published together at the end of the window.
+	// A long text is published at once, to bound the size of an event.
 	waits := len(t.text) > 0
 	t.text = append(t.text, text...)
 	if len(t.text) >= maxPiece || !waits && t.pace.admit(t) {
@@ -301,8 +301,8 @@ func (t *eventWriter) forget() {
 	t.lines, t.first = nil, t.next
 }
 
-// newEventWriter returns the event writer of an attempt. taken is called when the run no longer
-// belongs to the attempt.
+// newEventWriter returns the event writer of an attempt. The argument taken is called when the run
+// no longer belongs to the attempt.
 func (r *Runner) newEventWriter(a *attempt, taken func()) *eventWriter {
 	phase := time.Duration(rand.N(checkpointPhases)) * checkpointEvery / checkpointPhases //nolint:gosec // it only spreads work
 

@@ -201,8 +201,8 @@ func bombs(tb testing.TB, parts, size int) []byte {
 	return b.Bytes()
 }
 
-// lyingArchive returns an archive that declares a much smaller size of its part than the actual
-// size.
+// lyingArchive returns an archive that declares a size of its part that is much smaller than the
+// actual size.
 func lyingArchive(tb testing.TB) []byte {
 	tb.Helper()
 	var b bytes.Buffer

@@ -34,7 +34,7 @@ func (w *word) paragraph() error {
 		switch t := t.(type) {
 		case xml.CharData:
 			if reading {
-				// Text marks the row as begun, which decides on which side of it a page break is.
+				// The row is marked because a later page break in it belongs after the row.
 				p.text.Write(t)
 				w.row.touch()
 			}
@@ -60,7 +60,7 @@ func (w *word) paragraph() error {
 }
 
 // inside processes an element that is inside of a paragraph. It consumes the elements that have a
-// meaning of their own; paragraph reads the content of all others.
+// meaning of their own; the method paragraph reads the content of all other elements.
 func (w *word) inside(p *wordParagraph, s xml.StartElement) error {
 	if skipped, err := w.skipIgnored(s); skipped || err != nil {
 		return err

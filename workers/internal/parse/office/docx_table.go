@@ -18,13 +18,14 @@ const maxSpan = 1000
 // part of the row has been read yet, and otherwise after the row. Several cells may contain the
 // same break, which begins only one page.
 type tableRow struct {
-	// cells contains the text of each column. A cell that spans several columns is followed by "".
+	// cells contains the text of each column. A cell that spans several columns is followed by ""
+	// for each further column.
 	cells []string
 	// head is true if the row repeats at the top of each page, or names the columns.
 	head bool
 	// touched is true if text of the row has been read.
 	touched bool
-	// before and after state on which sides of the row a page begins.
+	// The fields before and after are true if a page begins on that side of the row.
 	before, after bool
 }
 

@@ -39,7 +39,8 @@ func PPTX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 		return info, err
 	}
 
-	// The number of slides is reported first, so that too many slides fail before any is read.
+	// The number of slides is reported first, so that a presentation with too many slides fails
+	// before any slide is read.
 	if err := out.Pages(len(slides)); err != nil {
 		return info, err
 	}
@@ -87,8 +88,8 @@ func slidesFor(a *pack.Archive, part string) ([]string, error) {
 		if s.Name.Local != "sldId" {
 			return nil
 		}
-		// The element has an id of its own and the id of a relationship. Only the latter has a
-		// namespace.
+		// The element has an id of its own and the id of a relationship. Only the attribute with
+		// the relationship's id has a namespace.
 		for _, attr := range s.Attr {
 			if r, ok := rels[attr.Value]; ok && attr.Name.Local == "id" && attr.Name.Space != "" && a.Has(r.part) {
 				slides = append(slides, r.part)

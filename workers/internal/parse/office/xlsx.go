@@ -83,7 +83,7 @@ func unreadable(err error) error {
 }
 
 // checkParts rejects workbooks whose XML declares entities, as the readers of other formats do. The
-// library would not check this. All XML parts count towards the limit on decompressed bytes.
+// library does not check this. All XML parts count towards the limit on decompressed bytes.
 func checkParts(a *pack.Archive) error {
 	for _, name := range a.Names() {
 		lower := strings.ToLower(name)
@@ -191,7 +191,8 @@ func (t *sheetRows) add(cells []string) error {
 }
 
 // begin writes the rows that add has stored: titles above the table, the table's header, and its
-// first rows. Later calls have no effect, so sheet calls it at the end of each sheet.
+// first rows. Later calls have no effect, so the method sheet also calls begin at the end of each
+// sheet.
 //
 // A row with a single text is a title if other rows are wider. The first wider row is the header if
 // it names columns and another row follows.

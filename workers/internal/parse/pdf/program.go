@@ -18,7 +18,7 @@ const complaintSize = 16 << 10
 
 // program is a running program of poppler or tesseract. Its output is read from stdout.
 type program struct {
-	// cmd is the command. said is the beginning of the command's standard error.
+	// The field said is the beginning of the standard error of the command cmd.
 	cmd    *exec.Cmd
 	stdout io.Reader
 	said   complaint
@@ -58,8 +58,8 @@ func start(ctx context.Context, env []string, name string, args ...string) (*pro
 	return p, nil
 }
 
-// output runs a program and returns its output, truncated to maximum bytes. env is added to the
-// environment. The error is nil only if the program succeeded.
+// output runs a program and returns its output, truncated to the number of bytes in the argument
+// maximum. env is added to the environment. The error is nil only if the program succeeded.
 func output(ctx context.Context, maximum int64, env []string, name string, args ...string) ([]byte, error) {
 	p, err := start(ctx, env, name, args...)
 	if err != nil {
@@ -98,8 +98,7 @@ const (
 	exitPermission = 3
 )
 
-// These are the reasons for which a program fails, as messages for the person who uploaded the
-// document.
+// These messages state why a program failed, for the person who uploaded the document.
 var (
 	errEncrypted = &document.Failure{
 		Code: document.Encrypted, Message: "The PDF is protected by a password. Send the PDF without a password.",
@@ -124,9 +123,9 @@ var (
 	}
 )
 
-// explain returns the failure for a program that did not succeed. said is the program's standard
-// error. The signal is examined first, because the kernel ends programs that exceed limits with
-// signals.
+// explain returns the failure for a program that did not succeed. The argument said is the
+// program's standard error. The signal is examined first, because the kernel ends programs that
+// exceed limits with signals.
 func explain(status syscall.WaitStatus, said string) *document.Failure {
 	if status.Signaled() {
 		switch status.Signal() { //nolint:exhaustive // any other signal is a crash

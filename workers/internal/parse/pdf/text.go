@@ -44,8 +44,8 @@ func (p *page) lineText(l line, leftToRight bool) string {
 	return expand(text)
 }
 
-// apart reports whether two consecutive words of a line are separated by a space. i and j are the
-// indexes of the words in the page.
+// apart reports whether two consecutive words of a line are separated by a space. The arguments i
+// and j are the indexes of the words in the page.
 func (p *page) apart(i, j int) bool {
 	a, b := &p.words[i], &p.words[j]
 	gap, size := max(b.x0-a.x1, a.x0-b.x1), min(a.height(), b.height())
@@ -112,7 +112,7 @@ func class(r rune) bidi.Class {
 // reorder converts a line from visual order, which begins at the left, to reading order. It
 // reverses the characters in each sequence of right-to-left text. On a right-to-left page, it also
 // reverses the order of the sequences. Neutral characters inside of a sequence belong to the
-// sequence. reorder changes the slice seen.
+// sequence. reorder changes the argument seen.
 func reorder(seen []rune, leftToRight bool) string {
 	if !leftToRight {
 		slices.Reverse(seen)
