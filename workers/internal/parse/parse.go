@@ -41,7 +41,7 @@ type Reader func(ctx context.Context, in Input, out *Writer) (document.Info, err
 // Formats contains the readers by MIME type.
 type Formats map[string]Reader
 
-// With returns a copy of f that uses read for mimeType.
+// With returns a copy of f that uses the reader read for the type mimeType.
 func (f Formats) With(mimeType string, read Reader) Formats {
 	all := make(Formats, len(f)+1)
 	maps.Copy(all, f)

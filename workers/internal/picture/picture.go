@@ -37,8 +37,8 @@ type Picture struct {
 	Content       []byte
 }
 
-// Convert decodes an image, scales it down, and encodes it as PNG or JPEG. content is a PNG, JPEG,
-// GIF or WebP file.
+// Convert decodes an image, scales it down, and encodes it as PNG or JPEG. The argument content is
+// a PNG, JPEG, GIF or WebP file.
 //
 // It returns an error of package imageinfo if the format is unknown or the image has too many
 // pixels, and errTooLarge if the result exceeds MaxBytes. The memory that decoding needs is bounded

@@ -20,9 +20,9 @@ const (
 	// minShareOfFew applies instead of minShare.
 	maxFewWords, minShareOfFew = 3, 0.4
 	// minRarity is the minimum weight of the rarest word that a passage shares with the query. It
-	// is relative to the rarest word of the query that occurs in a document. For queries of at most
-	// maxFewWords words, minRarityOfFew applies. The limit for longer queries is lower, because
-	// their rarest word may not belong to the topic.
+	// is relative to the weight of the rarest word of the query that occurs in a document. For
+	// queries of at most maxFewWords words, minRarityOfFew applies. The limit for longer queries is
+	// lower, because their rarest word may not belong to the topic.
 	minRarity, minRarityOfFew = 0.6, 0.85
 	// extraChunks is added to the number of chunks when word frequencies are computed. Otherwise,
 	// every word would seem frequent in a collection of a few pages.
@@ -35,9 +35,9 @@ const (
 	// example because of a typing error.
 	minCommon = 0.4
 	// minSimilarity is the cosine similarity from which a passage is considered related to a query
-	// because of its vector alone. For unrelated texts, the similarity is lower with OpenAI's third
-	// generation of models, which are typical. With other models, all similarities may be higher.
-	// Then no passages are omitted, and the agent's model must judge.
+	// because of its vector alone. With OpenAI's third generation of models, unrelated texts have a
+	// lower similarity. With other models, all similarities may be higher than this value. Then no
+	// passages are omitted, and the agent's model must judge.
 	minSimilarity = 0.3
 )
 
@@ -129,9 +129,10 @@ func add(terms map[string]bool, language, text string) map[string]bool {
 	return terms
 }
 
-// by reports whether terms contains enough of the query's words, including a word with a high
-// weight. It returns false if the query has few words and one of these is a name that no document
-// contains. Such a query is about that name.
+// by reports whether terms contains enough of the query's words. At least one of these words must
+// have a high weight, or occur in no document and be similar to a term. A query of few words with a
+// name that occurs in no document is about that name. In this case, by returns false unless the
+// name is similar to a term.
 func (s support) by(c candidate, terms map[string]bool) bool {
 	// A word that no document contains counts only if the search for similar words has found the
 	// passage.

@@ -364,8 +364,8 @@ func gone(err error, to *llm.Attachment) error {
 // attachment.
 var pageMark = regexp.MustCompile(`\f\[page (\d+)\]\n`)
 
-// newPassages divides the text of a document into passages, whose title is name. No passage extends
-// over two pages. Passages have page numbers if the document has pages.
+// newPassages divides the text of a document into passages, whose title is the argument name. No
+// passage extends over two pages. Passages have page numbers if the document has pages.
 func newPassages(source domain.Source, name string) []domain.Citation {
 	var out []domain.Citation
 	add := func(page *int, text string) {

@@ -194,7 +194,7 @@ func (r *Runner) systemPrompt(ctx context.Context, a *attempt, cfg domain.Config
 }
 
 // addHistory adds the attachments to the input, and the earlier turns that fit into the model's
-// context. The number of turns that do not fit is set in in.OmittedTurns.
+// context. It sets in.OmittedTurns to the number of turns that do not fit.
 func (r *Runner) addHistory(
 	ctx context.Context, a *attempt, run toolset.Run, in *agentloop.Input, turns []sessiondb.Turn, asked *domain.Input,
 ) error {

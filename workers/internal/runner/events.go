@@ -40,7 +40,7 @@ const maxPiece = 4 << 10
 //
 // Each event has a number, which increases within the attempt. Together with the fence, it
 // identifies the event in the log of the run. Subscribers that connect later read the saved events
-// from the database and receive the others from the bus.
+// from the database and receive the other events from the bus.
 type eventWriter struct {
 	held lease.Held
 

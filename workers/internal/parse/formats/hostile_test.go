@@ -171,7 +171,8 @@ func deflated(tb testing.TB, content []byte) (zip.FileHeader, []byte) {
 	}, packed.Bytes()
 }
 
-// raw adds a part to an archive without compressing the content or checking the header.
+// raw adds a part with the header h to an archive. It neither compresses the content nor checks the
+// header.
 func raw(tb testing.TB, z *zip.Writer, name string, h zip.FileHeader, data []byte) {
 	tb.Helper()
 	h.Name = name

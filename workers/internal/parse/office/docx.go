@@ -150,9 +150,9 @@ func on(s xml.StartElement) bool {
 	return val != "0" && val != "false" && val != "off"
 }
 
-// readNotes reads the footnotes or endnotes of a document into w.notes. part is the name of the
-// part with the notes, or "" if the document has none. kind is "footnote" or "endnote". Each note
-// is written later, after the paragraph that refers to it.
+// readNotes reads the footnotes or endnotes of a document into w.notes. The argument part is the
+// name of the part with the notes, or "" if the document has no notes. The argument kind is
+// "footnote" or "endnote". Each note is written later, after the paragraph that refers to it.
 func (w *word) readNotes(a *pack.Archive, part, kind string) error {
 	if part == "" {
 		return nil

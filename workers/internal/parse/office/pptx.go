@@ -70,8 +70,8 @@ func PPTX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 	return info, nil
 }
 
-// slidesFor returns the parts that contain the slides, in the order of the presentation. part is
-// the main part. Slides whose part is missing are omitted.
+// slidesFor returns the parts that contain the slides, in the order of the presentation. The
+// argument part is the name of the main part. Slides whose part is missing are omitted.
 func slidesFor(a *pack.Archive, part string) ([]string, error) {
 	rels, err := relations(a, part)
 	if err != nil {

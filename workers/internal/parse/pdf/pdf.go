@@ -139,8 +139,8 @@ func (r *documentReader) follow(ctx context.Context, part *pageRange) error {
 }
 
 // take adds a page to the waiting pages. When the body height is known, it writes the waiting
-// pages. The first pages wait, because headings are recognized by their height relative to the
-// body.
+// pages. The first pages wait, because headings are recognized by their height relative to the body
+// height.
 func (r *documentReader) take(ctx context.Context, p *page) error {
 	r.sizes.add(p)
 	r.seen += len(p.text)

@@ -30,7 +30,7 @@ func TSV(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info,
 }
 
 // table reads delimited values. If delimiter is 0, table detects it. A first line such as "sep=;"
-// takes precedence over the argument and over detection.
+// takes precedence over the argument delimiter and over detection.
 func table(ctx context.Context, in parse.Input, out *parse.Writer, delimiter byte) error {
 	text, _ := charset.Decode(in.Content, in.Charset)
 	text = parse.Lines(text)

@@ -182,8 +182,8 @@ func rowLike(all []pair) bool {
 }
 
 // row writes an object as a row. If the last header row lacks a name of the object, row writes a
-// new header row first. An object that lacks names of the header has empty cells. Names in the
-// header begin with the path of the array.
+// new header row first. If the object lacks a name of the header, the cell for this name is empty.
+// Names in the header begin with the path of the array.
 func (r *jsonReader) row(table, path string, all []pair) error {
 	names := make([]string, len(all))
 	for i, p := range all {
