@@ -92,7 +92,8 @@ func New(s Store, e Embedder) *Searcher {
 }
 
 // Search returns the passages that match a query best. A query without words has no results. Search
-// fails if the text search fails or ctx ends.
+// fails if the text search fails, if counting the words or reading the passages fails, or if ctx
+// ends.
 func (s *Searcher) Search(ctx context.Context, q Query) (Result, error) {
 	text := beginning(q.Text, maxQuery)
 	words := wordsFor(text)
@@ -159,7 +160,7 @@ func passageLimit(q Query) int {
 	return min(q.Limit, maxLimit)
 }
 
-// wordsFor returns the words of a query without duplicates.
+// wordsFor returns the first maxWords words of a query without duplicates.
 func wordsFor(text string) []knowledgedb.QueryWord {
 	var words []knowledgedb.QueryWord
 	seen := map[string]bool{}

@@ -112,9 +112,10 @@ type earlierTurn struct {
 	list []domain.Attachment
 }
 
-// earlierAttachments returns the attachments of the turns in the history, newest turn first, until
-// there are maxEarlier of them. For each turn, the argument at contains the index of the turn's
-// exchange in the history, or a negative number if the history omits the turn.
+// earlierAttachments returns the attachments of the turns in the history, newest turn first. It
+// stops after the turn with which there are at least maxEarlier attachments. For each turn, the
+// argument at contains the index of the turn's exchange in the history, or a negative number if the
+// history omits the turn.
 func earlierAttachments(turns []sessiondb.Turn, at []int) (out []earlierTurn, err error) {
 	total := 0
 	for i := len(turns) - 1; i >= 0 && total < maxEarlier; i-- {
@@ -269,8 +270,8 @@ type imageRoom struct {
 }
 
 // loadAll reads a message's attachments, in order. The argument images is the room for images,
-// which loadAll reduces. An attachment that does not fit or no longer exists has a note instead of
-// its content.
+// which loadAll reduces. An attachment that no longer exists, or whose content does not fit
+// completely, has a note in its field Omitted.
 func (l *attachmentLoader) loadAll(ctx context.Context, list []domain.Attachment, images *imageRoom) ([]llm.Attachment, error) {
 	out := make([]llm.Attachment, 0, len(list))
 	for _, f := range list {
@@ -293,8 +294,8 @@ func (l *attachmentLoader) loadAll(ctx context.Context, list []domain.Attachment
 	return out, nil
 }
 
-// loadImage reads the converted copy of an image into the attachment to. Models never receive the
-// uploaded original. For a model that cannot see images, it adds the recognized text.
+// loadImage reads the converted copy of an image into the argument to. Models never receive the
+// uploaded original. For a model that cannot see images, loadImage also adds the recognized text.
 func (l *attachmentLoader) loadImage(ctx context.Context, stored blobdb.StoredAttachment, to *llm.Attachment, room *imageRoom) error {
 	if room.count == 0 || stored.Bytes > room.bytes || stored.Bytes > picture.MaxBytes {
 		to.Omitted = room.note
@@ -326,7 +327,8 @@ func (l *attachmentLoader) loadImage(ctx context.Context, stored blobdb.StoredAt
 	return nil
 }
 
-// loadText reads the text of a document and divides it into passages, as far as l.text allows.
+// loadText reads the text of a document and divides it into passages. It omits the passages that
+// exceed the remaining size l.text.
 func (l *attachmentLoader) loadText(ctx context.Context, stored blobdb.StoredAttachment, to *llm.Attachment) error {
 	if l.text <= 0 {
 		to.Omitted = noteOlder

@@ -94,8 +94,8 @@ func (r *Runner) load(ctx context.Context, a *attempt) (turns []sessiondb.Turn, 
 	return turns, room, nil
 }
 
-// keepHistory reduces the memory reservation room to the size of the large input and of the turns
-// that fit into the model's context. The argument room may be nil.
+// keepHistory reduces the reservation of memory in the argument room to the size of the large input
+// and of the turns that fit into the model's context. This argument may be nil.
 func (r *Runner) keepHistory(a *attempt, room *inputTurn, kept []agentloop.Turn) {
 	bytes := a.claim.LargeInput
 	for _, turn := range kept {
@@ -106,8 +106,8 @@ func (r *Runner) keepHistory(a *attempt, room *inputTurn, kept []agentloop.Turn)
 	r.inputs.shrink(room, bytes)
 }
 
-// input builds the agent loop's input. turns are the session's earlier turns. It also sets those
-// fields of the attempt that become part of the finished run.
+// input builds the agent loop's input. The argument turns contains the session's earlier turns.
+// input also sets those fields of the attempt that become part of the finished run.
 //
 // Errors of the store are retryable. Errors of the settings, such as a missing model, have the
 // codes of package agentloop.

@@ -171,8 +171,8 @@ func (m *budgetedModel) Stream(ctx context.Context, req llm.Request, emit func(l
 	return res, err
 }
 
-// reserve places a reservation for the call's maximum usage. If a budget applies, reserve sets
-// req.MaxTokens to the longest answer that the budgets have room for.
+// reserve places a reservation for the call's maximum usage. If the reservation succeeds, reserve
+// sets req.MaxTokens to the number of output tokens in it.
 func (m *budgetedModel) reserve(ctx context.Context, req *llm.Request) (reservation, error) {
 	some, err := m.budget.budgets.Budgeted(ctx, m.budget.a.claim.OrganizationID)
 	if err != nil {

@@ -108,7 +108,7 @@ func (r *Runner) history(ctx context.Context, a *attempt, turns []sessiondb.Turn
 	return &history{turns: past, own: own, rounds: roundMessages(open, steps)}, nil
 }
 
-// suppliedTurn converts an exchange of a history that a request supplied.
+// suppliedTurn converts an exchange to a turn of the agent loop's history.
 func suppliedTurn(e domain.Exchange, steps map[string][]agentloop.Step) agentloop.Turn {
 	if len(e.Rounds) == 0 {
 		return agentloop.PlainTurn(e.Message, e.Answer)

@@ -197,8 +197,8 @@ func (t *eventWriter) untilCheckpoint() time.Duration {
 }
 
 // checkpoint saves the unsaved events. If the write fails, the events are part of the next
-// checkpoint. It runs in the goroutine of the timer. If the run no longer belongs to this attempt,
-// it calls taken, which ends the attempt.
+// checkpoint. checkpoint runs in the goroutine of the timer. If the run no longer belongs to this
+// attempt, checkpoint calls taken, which ends the attempt.
 func (t *eventWriter) checkpoint() {
 	t.mu.Lock()
 	if t.closed || t.writing != nil || len(t.lines) == 0 {
@@ -255,7 +255,7 @@ func (t *eventWriter) close() {
 }
 
 // closeAndWait closes the writer and waits until no checkpoint is being written, or until ctx ends.
-// Afterwards, no checkpoint saves the events that the method rest returns.
+// Unless ctx ends first, no checkpoint saves the events that the method rest returns afterwards.
 func (t *eventWriter) closeAndWait(ctx context.Context) {
 	t.close()
 	t.mu.Lock()

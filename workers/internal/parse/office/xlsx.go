@@ -144,7 +144,8 @@ func (w *workbook) sheet(name string) error {
 				Code: document.TooLarge, Message: fmt.Sprintf("The sheets have more than the maximum of %d cells.", maxCells),
 			}
 		}
-		// The lower 12 bits wrap around about once in 4,096 cells, so ctx is checked that often.
+		// The lower 12 bits of w.cells wrap around about once in 4,096 cells, so ctx is checked
+		// that often.
 		if w.cells&0xFFF < len(cells)+1 && w.ctx.Err() != nil {
 			return w.ctx.Err()
 		}

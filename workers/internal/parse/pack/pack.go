@@ -126,8 +126,9 @@ func (a *Archive) Names() []string { return a.names }
 // Has reports whether a part exists. Names are compared without regard to case.
 func (a *Archive) Has(name string) bool { return a.parts[key(name)] != nil }
 
-// Read decompresses a part. It returns ErrNoPart if the archive does not contain the part. Any
-// other error is of type *document.Failure. Its code is password_protected, damaged or too_large.
+// Read decompresses a part. If the archive does not contain the part, the error wraps ErrNoPart.
+// Any other error is of type *document.Failure. Its code is password_protected, damaged or
+// too_large.
 //
 // Each call decompresses the part again and counts towards maxRead, so a caller should keep the
 // content.

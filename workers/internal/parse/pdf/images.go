@@ -68,7 +68,7 @@ type images struct {
 func newImages(c Config) *images { return &images{config: c, began: time.Now()} }
 
 // read adds recognized text to a page whose text layer has no words. It returns only the error of
-// ctx. A page that could not be read keeps no words and is recorded.
+// ctx. A page that could not be read still has no words, and its number is recorded.
 func (m *images) read(ctx context.Context, p *page) error {
 	// Without tesseract, a blank page is still distinguished from a page with an image. Only a page
 	// with an image is mentioned in a note.
@@ -198,7 +198,7 @@ func (m *images) render(ctx context.Context, p *page, pixels int) (image []byte,
 }
 
 // uniform reports whether all pixels of a PGM image have the same brightness, so that the page is
-// blank. A truncated image counts as blank.
+// blank. An image without a complete header or without pixels counts as blank.
 func uniform(image []byte) bool {
 	for range 3 { // skip the three header lines: kind, size and depth
 		_, rest, found := bytes.Cut(image, []byte("\n"))

@@ -18,11 +18,11 @@ const (
 	// rangePages is the number of pages in each further range. It is small enough that all
 	// processes have work, and large enough that opening the document for each range costs little.
 	rangePages = 32
-	// maxProcesses is the number of processes that read one document simultaneously. It is small
-	// because other documents are being read at the same time.
+	// maxProcesses is the maximum number of processes that read one document simultaneously. It is
+	// small because other documents are being read at the same time.
 	maxProcesses = 4
-	// roomAhead is the maximum number of bytes of a range that wait in memory until earlier ranges
-	// are written. When it is reached, the process that reads the range waits.
+	// roomAhead limits the bytes of a range that wait in memory until earlier ranges are written.
+	// While more bytes are in memory, the process that reads the range waits.
 	roomAhead = 8 << 20 // bytes
 )
 

@@ -130,8 +130,8 @@ type scanner struct {
 	insideWord bool   // true if the last row was a word, which may continue after a newline
 }
 
-// newScanner returns a scanner of r. first is the number of the first page. unit is the size of the
-// program's unit of length in points.
+// newScanner returns a scanner of r. The argument first is the number of the first page. The
+// argument unit is the size of the program's unit of length in points.
 func newScanner(r io.Reader, first int, unit float64) *scanner {
 	return &scanner{in: bufio.NewReaderSize(r, scanBuffer), unit: unit, read: first - 1}
 }
@@ -281,14 +281,14 @@ func (s *scanner) rest(l []byte) ([]byte, error) {
 	}
 }
 
-const maxCoordinate = 1e6 // in points; larger than any page
+const maxCoordinate = 1e6 // in points; larger than the width or height of any page
 
 // maxDigits is the largest number of digits with which every number fits into an int64.
 const maxDigits = 18
 
 // decimal parses a number in the format of poppler. It returns 0 for any other text, and for
-// numbers that are larger than any number about a page. Exponents and other forms of numbers do not
-// occur.
+// numbers with more than maxDigits characters or of at least maxCoordinate. Exponents and other
+// forms of numbers do not occur.
 func decimal(text []byte) float64 {
 	digits, minus := bytes.CutPrefix(text, []byte("-"))
 	if len(digits) > maxDigits {
