@@ -61,7 +61,7 @@ type weightedWord struct {
 	name bool
 }
 
-// support computes the weights of a query's words. A rare word has more weight.
+// support computes the weights of a query's words. The rarer a word is, the more weight it has.
 func (a answers) support(text string, words []knowledgedb.QueryWord) support {
 	total := float64(a.chunks + extraChunks)
 	s := support{few: len(words) <= maxFewWords}
@@ -84,8 +84,8 @@ func (a answers) support(text string, words []knowledgedb.QueryWord) support {
 		s.all += one.weight
 	}
 
-	// A query of few words is usually about one thing, so a related passage must contain a rarer
-	// word of the query.
+	// A query of few words is usually about one thing, so a related passage must contain one of the
+	// rarest words of the query.
 	s.least = minRarity * rarest
 	if s.few {
 		s.least = minRarityOfFew * rarest
@@ -94,7 +94,8 @@ func (a answers) support(text string, words []knowledgedb.QueryWord) support {
 }
 
 // rarity returns the inverse document frequency of a word, as in BM25. The argument have is the
-// number of chunks that contain the word, and the argument total is the number of all chunks.
+// number of chunks that contain the word, and the argument total is the number of all chunks plus
+// extraChunks.
 func rarity(have, total float64) float64 {
 	return math.Log(1 + (max(total-have, 0)+0.5)/(have+0.5))
 }

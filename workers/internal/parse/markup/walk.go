@@ -49,8 +49,8 @@ var blocks = map[string]bool{
 	"tbody": true, "td": true, "tfoot": true, "th": true, "thead": true, "tr": true, "ul": true,
 }
 
-// children reads the children of an element. It also numbers the items of lists. It stops at the
-// first error.
+// children reads the children of an element. It also numbers the items of ordered lists. It stops
+// at the first error.
 func (w *walk) children(n *html.Node) {
 	number := start(n)
 	for c := n.FirstChild; c != nil && w.err == nil; c = c.NextSibling {

@@ -8,19 +8,19 @@ import (
 	"parley/workers/internal/parse/pack"
 )
 
-// wordParagraph is a paragraph that is being read. text is the paragraph's text so far. It contains
-// a newline for each line break and a tab for each tab stop.
+// wordParagraph is a paragraph that is being read. The field text is the paragraph's text so far.
+// It contains a newline for each line break and a tab for each tab stop.
 type wordParagraph struct {
 	text strings.Builder
 	// style is the id of the paragraph's style, or "" for the default style.
 	style string
-	level int // outline level that is set in the paragraph itself, or -1 if none is set
+	level int // heading level that is set in the paragraph itself; 0 for ordinary text; -1 if not set
 	list  int // 1: a list item; -1: not a list item; 0: not specified
 	// boxes contains the blocks of the text boxes that are anchored in the paragraph.
 	boxes []document.Block
 }
 
-// paragraph reads and writes a paragraph, followed by its text boxes and footnotes. It reads tokens
+// paragraph reads and writes a paragraph, followed by its text boxes and notes. It reads tokens
 // instead of calling the method each, because text occurs at several depths: in runs, links and
 // fields.
 func (w *word) paragraph() error {

@@ -10,8 +10,8 @@ import (
 	"parley/workers/internal/parse/pack"
 )
 
-// maxSpan is the maximum number of columns in a row. It is also the maximum number of columns that
-// a cell spans.
+// maxSpan is the number of columns of a row after which further cells are dropped. It is also the
+// maximum number of columns that a cell spans.
 const maxSpan = 1000
 
 // tableRow is a row that is being read. A page break inside of a row is moved before the row if no
@@ -170,7 +170,8 @@ func (w *word) headRow() (head bool, err error) {
 }
 
 // cell reads a cell and appends its paragraphs to r as one text, separated by newlines. A cell that
-// spans several columns is followed by empty cells. Cells beyond maxSpan columns are dropped.
+// spans several columns is followed by empty cells. If the row already has maxSpan columns, the
+// cell is dropped.
 func (w *word) cell(r *tableRow) error {
 	span := 1
 	texts, err := w.hold(func() error {

@@ -55,8 +55,8 @@ func readStyles(a *pack.Archive, part string) (styles, error) {
 	return all, err
 }
 
-// maxName is the maximum length of a style's names and values in bytes. The limit is needed because
-// they are examined for every paragraph.
+// maxName is the maximum length of a style's values, such as its name, in bytes. The limit is
+// needed because these values are examined for every paragraph.
 const maxName = 200
 
 // set sets the property of a style that corresponds to an element, whose name is the argument what.

@@ -33,8 +33,9 @@ func (c *complaint) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// start starts a program. env is added to the environment of this process. The program is killed
-// when ctx ends. The caller must read stdout to its end and then call finish, or call abandon.
+// start starts a program. The variables in the argument env are added to the environment of this
+// process. The program is killed when ctx ends. The caller must read stdout to its end and then
+// call finish, or call abandon.
 //
 // If the program is not installed, start fails with the code internal and a message for the
 // operator.
@@ -59,7 +60,8 @@ func start(ctx context.Context, env []string, name string, args ...string) (*pro
 }
 
 // output runs a program and returns its output, truncated to the number of bytes in the argument
-// maximum. env is added to the environment. The error is nil only if the program succeeded.
+// maximum. The variables in the argument env are added to the environment. The error is nil only if
+// the program succeeded.
 func output(ctx context.Context, maximum int64, env []string, name string, args ...string) ([]byte, error) {
 	p, err := start(ctx, env, name, args...)
 	if err != nil {
@@ -74,7 +76,8 @@ func output(ctx context.Context, maximum int64, env []string, name string, args 
 }
 
 // finish waits until the program has exited. If the program could not read the document, finish
-// returns the reason as a *document.Failure. It must be called exactly once, after stdout was read.
+// returns the reason as a *document.Failure. The method finish must be called exactly once, after
+// stdout was read.
 func (p *program) finish() error {
 	err := p.cmd.Wait()
 	if err == nil {
@@ -98,7 +101,8 @@ const (
 	exitPermission = 3
 )
 
-// These messages state why a program failed, for the person who uploaded the document.
+// These failures state why a program failed. The messages are for the person who uploaded the
+// document.
 var (
 	errEncrypted = &document.Failure{
 		Code: document.Encrypted, Message: "The PDF is protected by a password. Send the PDF without a password.",
