@@ -34,8 +34,8 @@ type Input struct {
 // title, language and notes; Parse sets the type and cleans the rest. A reader of a format with
 // pages should check ctx before each page.
 //
-// If it can state the problem with a document, it returns a *document.Failure. Any other error
-// means that the document is damaged. The message of such an error is not shown.
+// If a Reader can state the problem with a document, it returns a *document.Failure. Any other
+// error means that the document is damaged. The message of such an error is not shown.
 type Reader func(ctx context.Context, in Input, out *Writer) (document.Info, error)
 
 // Formats contains the readers by MIME type.
@@ -49,8 +49,8 @@ func (f Formats) With(mimeType string, read Reader) Formats {
 	return all
 }
 
-// Parse reads a document, whose format it detects from the content. out receives the blocks while
-// the document is read, so some blocks may have been emitted when Parse fails.
+// Parse reads a document, whose format it detects from the content. The argument out receives the
+// blocks while the document is read, so some blocks may have been emitted when Parse fails.
 //
 // Parse returns an error of ctx, and an error of the function that receives out's events,
 // unchanged. Any other error is a *document.Failure. A document without text fails with the code
@@ -94,11 +94,11 @@ func Parse(ctx context.Context, in Input, out *Writer, formats Formats) (documen
 	return info, nil
 }
 
-// panicked is the error for a panic in a reader. Libraries may panic on damaged files.
+// panicked is the error for a panic in a reader. Libraries may panic on damaged files. The document
+// then fails with the code damaged.
 type panicked struct {
 	value any
-	// panicked is the error for a panic in a reader. Libraries may panic on damaged files. The
-	// document then fails with the code damaged.
+	// stack is the stack of the goroutine at the time of the panic.
 	stack []byte
 }
 

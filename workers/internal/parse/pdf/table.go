@@ -94,8 +94,8 @@ func (l *layout) fits(r row, columns *[]box) bool {
 }
 
 // widen widens columns so that they contain the cells of a row. The argument found contains the
-// column of each cell. widen returns false if a cell has no column, or if two cells have the same
-// column.
+// column of each cell. If there are no columns yet, each cell becomes a column. Otherwise, widen
+// returns false if a cell has no column, or if two cells have the same column.
 func (l *layout) widen(r row, found []int, columns *[]box) bool {
 	begins := len(*columns) == 0
 	seen := map[int]bool{}

@@ -19,9 +19,9 @@ const (
 	wideGap = 0.6
 )
 
-// lineText returns the text of a line in reading order. leftToRight is the direction of the page.
-// Words are separated by single spaces where the gap between them is wide enough. Ligatures are
-// replaced by letters.
+// lineText returns the text of a line in reading order. The argument leftToRight is true if the
+// page is written from left to right. Words are separated by single spaces where the gap between
+// them is wide enough. Ligatures are replaced by letters.
 func (p *page) lineText(l line, leftToRight bool) string {
 	var b strings.Builder
 	b.Grow(max(l.size(p), 0) + l.end - l.first) // a single space is added between words
