@@ -118,8 +118,8 @@ func readSafely(ctx context.Context, in Input, out *Writer, read Reader) (info d
 	return read(ctx, in, out)
 }
 
-// explain converts an error to one that may be shown to the person who uploaded the document. It
-// hides the errors of libraries, whose texts are for developers.
+// explain converts an error to an error that may be shown to the person who uploaded the document.
+// It hides the errors of libraries, whose texts are for developers.
 func explain(ctx context.Context, err error, out *Writer) error {
 	var failure *document.Failure
 	switch {

@@ -29,7 +29,8 @@ const (
 // Index finds the best chunks, with one method for each source. Scores are comparable only within
 // the results of one search.
 type Index interface {
-	// SearchText finds chunks that contain at least one of the words. Rare words have more weight.
+	// SearchText finds chunks that contain at least one of the words. The rarer a word is, the more
+	// weight it has.
 	SearchText(ctx context.Context, scope knowledgedb.SearchScope, words []knowledgedb.QueryWord, limit int) ([]knowledgedb.Hit, error)
 
 	// SearchSimilar finds chunks by similar spelling. It replaces each word that no document
@@ -44,8 +45,8 @@ type Index interface {
 // Store reads the documents.
 type Store interface {
 	Index
-	// KnowledgeWords returns the number of chunks in the organization's documents, and how many of
-	// them contain each lexeme.
+	// KnowledgeWords returns the number of chunks in the organization's documents, and the number
+	// of these chunks that contain each lexeme.
 	KnowledgeWords(ctx context.Context, org string, lexemes []string) (chunks int64, counts map[string]int64, err error)
 	// Passages returns the texts of the given chunks, in order. It omits chunks that no longer
 	// exist.

@@ -41,7 +41,7 @@ func (r *Runner) clientTools(a *attempt, asked *domain.ClientTools, own *tool.Re
 }
 
 // clientResults records the calls in the effect ledger, where they wait for the client's results.
-// It returns the results that have arrived, and whether all results have arrived. Calling it again
+// It returns the results that have arrived, and whether all results have arrived. A second call
 // after the run was parked records nothing twice.
 func (r *Runner) clientResults(ctx context.Context, a *attempt, calls []domain.ClientCall) ([]domain.ClientResult, bool, error) {
 	results, known := make([]domain.ClientResult, len(calls)), true

@@ -108,8 +108,8 @@ func (m maker) write(t *testing.T) []byte {
 	return content
 }
 
-// found returns the fraction of a text's words that also occur in another text. A word that occurs
-// n times must occur n times in the other text, too.
+// found returns the fraction of a text's words that also occur in another text. Each occurrence of
+// a word in the other text is used only once.
 func found(in, among string) float64 {
 	have := map[string]int{}
 	for _, w := range words(among) {

@@ -78,8 +78,8 @@ func page(content []byte, said string) (*html.Node, error) {
 		said = string(m[1])
 	}
 	text, _ := charset.Decode(content, said)
-	// An HTML parser ignores the slash of self-closing elements. Without this conversion, all text
-	// after an empty title or script would be inside of that element.
+	// An HTML parser ignores the slash of self-closing elements. Without the conversion below, all
+	// text after an empty title or script would be inside of that element.
 	if head := text[:min(len(text), 512)]; strings.Contains(head, "<?xml") || strings.Contains(head, "XHTML") {
 		text = expandSelfClosing(text)
 	}

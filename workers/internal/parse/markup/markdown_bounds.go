@@ -38,7 +38,7 @@ func bounded(text string) (string, error) {
 		}
 	}
 
-	// Many escaped pipes would make parsing slow, so each is replaced with a slash.
+	// Many escaped pipes would make parsing slow, so slashes replace them.
 	if strings.Count(text, `\|`) > maxPipes {
 		text = strings.ReplaceAll(text, `\|`, "/")
 	}

@@ -15,9 +15,10 @@ import (
 // part in the archive, without a leading slash.
 type relation struct{ kind, part string }
 
-// relations returns the relationships of a part by their ids. The argument of is the name of the
-// part, or "" for the package itself. The map is empty if the part has no relationships. References
-// to other files and to the web are omitted, so the readers never follow them.
+// relations returns the relationships of a part. The keys of the map are the ids of the
+// relationships. The argument of is the name of the part, or "" for the package itself. The map is
+// empty if the part has no relationships. References to other files and to the web are omitted, so
+// the readers never follow them.
 func relations(a *pack.Archive, of string) (map[string]relation, error) {
 	dir, name := path.Split(of)
 	e, err := a.XML(dir + "_rels/" + name + ".rels")
