@@ -33,7 +33,7 @@ var aliases = map[string]string{
 }
 
 // typeNames maps MIME types to their names in messages, with an article where English requires one.
-// A type without a name is "not a supported document format".
+// In messages, a type without a name is "not a supported document format".
 var typeNames = map[string]string{
 	PDF: "a PDF document", DOCX: "a Word document", PPTX: "a PowerPoint presentation", XLSX: "an Excel workbook", EPUB: "an EPUB book",
 	HTML: "an HTML page", Markdown: "Markdown", Text: "plain text", CSV: "comma-separated values", TSV: "tab-separated values",

@@ -34,14 +34,14 @@ type Input struct {
 // title, language and notes; Parse sets the type and cleans the rest. A reader of a format with
 // pages should check ctx before each page.
 //
-// If it can state the problem with a document, it returns a *document.Failure. Any other error
-// means that the document is damaged. The message of such an error is not shown.
+// If a Reader can state the problem with a document, it returns a *document.Failure. Any other
+// error means that the document is damaged. The message of such an error is not shown.
 type Reader func(ctx context.Context, in Input, out *Writer) (document.Info, error)
 
 // Formats contains the readers by MIME type.
 type Formats map[string]Reader
 
-// With returns a copy of f that uses read for mimeType.
+// With returns a copy of f that uses the reader read for the type mimeType.
 func (f Formats) With(mimeType string, read Reader) Formats {
 	all := make(Formats, len(f)+1)
 	maps.Copy(all, f)
@@ -49,8 +49,8 @@ func (f Formats) With(mimeType string, read Reader) Formats {
 	return all
 }
 
-// Parse reads a document, whose format it detects from the content. out receives the blocks while
-// the document is read, so some blocks may have been emitted when Parse fails.
+// Parse reads a document, whose format it detects from the content. The argument out receives the
+// blocks while the document is read, so some blocks may have been emitted when Parse fails.
 //
 // Parse returns an error of ctx, and an error of the function that receives out's events,
 // unchanged. Any other error is a *document.Failure. A document without text fails with the code
@@ -94,11 +94,11 @@ func Parse(ctx context.Context, in Input, out *Writer, formats Formats) (documen
 	return info, nil
 }
 
-// panicked is the error for a panic in a reader. Libraries may panic on damaged files.
+// panicked is the error for a panic in a reader. Libraries may panic on damaged files. The document
+// then fails with the code damaged.
 type panicked struct {
 	value any
-	// panicked is the error for a panic in a reader. Libraries may panic on damaged files. The
-	// document then fails with the code damaged.
+	// stack is the stack of the goroutine at the time of the panic.
 	stack []byte
 }
 
@@ -118,8 +118,8 @@ func readSafely(ctx context.Context, in Input, out *Writer, read Reader) (info d
 	return read(ctx, in, out)
 }
 
-// explain converts an error to one that may be shown to the person who uploaded the document. It
-// hides the errors of libraries, whose texts are for developers.
+// explain converts an error to an error that may be shown to the person who uploaded the document.
+// It hides the errors of libraries, whose texts are for developers.
 func explain(ctx context.Context, err error, out *Writer) error {
 	var failure *document.Failure
 	switch {

@@ -10,8 +10,8 @@ import (
 var value = regexp.MustCompile(`^[\p{Sc}+(-]{0,3}\s?[0-9][0-9.,:/\-\sT%Z)+]*(?:\s?[\p{Sc}%])?$`)
 
 // NamesColumns reports whether cells look like a header row. The texts in a header row are short
-// and different, and contain no numbers. At least two thirds of the columns must have a text.
-// columns is the number of columns of the table.
+// and different, and contain no numbers. At least two thirds of the columns must have a text. The
+// argument columns is the number of columns of the table.
 func NamesColumns(cells []string, columns int) bool {
 	seen := map[string]bool{}
 	for _, c := range cells {

@@ -97,7 +97,7 @@ func (w *Writer) Item(text string) error {
 	return w.Put(document.Block{Kind: document.Item, Text: text})
 }
 
-// Row writes a row of a table. head is true if the cells are column names.
+// Row writes a row of a table. The argument head is true if the cells are column names.
 func (w *Writer) Row(cells []string, head bool) error {
 	return w.Put(document.Block{Kind: document.Row, Head: head, Text: Cells(cells)})
 }
@@ -194,7 +194,7 @@ func (w *Writer) finish() error {
 const maxGap = 20
 
 // Cells returns the text of a row: its cells as single lines, separated by " | ". Empty cells at
-// its end are omitted.
+// the end of the row are omitted.
 func Cells(cells []string) string {
 	var b strings.Builder
 	empty := 0 // empty cells before the next cell with text

@@ -21,7 +21,8 @@ func orientation(mediaType string, content []byte) int {
 	if mediaType != imageinfo.JPEG {
 		return 1
 	}
-	// Visit the segments before the image data. Each begins with a marker and its length.
+	// Visit the segments before the image data. Each segment begins with a marker and the segment's
+	// length.
 	for at := 2; at+4 <= len(content) && content[at] == 0xff; {
 		kind := content[at+1]
 		length := int(binary.BigEndian.Uint16(content[at+2:]))

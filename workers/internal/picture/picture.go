@@ -37,12 +37,13 @@ type Picture struct {
 	Content       []byte
 }
 
-// Convert decodes an image, scales it down, and encodes it as PNG or JPEG. content is a PNG, JPEG,
-// GIF or WebP file.
+// Convert decodes an image, scales it down, and encodes it as PNG or JPEG. The argument content is
+// a PNG, JPEG, GIF or WebP file.
 //
 // It returns an error of package imageinfo if the format is unknown or the image has too many
-// pixels, and errTooLarge if the result exceeds MaxBytes. The memory that decoding needs is bounded
-// by imageinfo.MaxPixels, because the size is read before the image is decoded.
+// pixels, and errTooLarge if the result exceeds MaxBytes. If the image is damaged, it returns the
+// error of the decoder. The memory that decoding needs is bounded by imageinfo.MaxPixels, because
+// the size is read before the image is decoded.
 func Convert(content []byte) (Picture, error) {
 	info, err := imageinfo.Read(bytes.NewReader(content))
 	if err != nil {

@@ -42,8 +42,8 @@ type searchRun struct {
 	got answers
 }
 
-// ask queries all sources in parallel. The field without of the result lists the sources that
-// failed. If the text search fails, the whole search fails.
+// ask queries all sources in parallel. The result's field without lists the sources that failed. If
+// the text search or counting the words fails, the whole search fails.
 func (s *Searcher) ask(ctx context.Context, q Query, text string, words []knowledgedb.QueryWord) answers {
 	a := &searchRun{Searcher: s, query: q, text: text, words: words, got: answers{ranks: ranks{}}}
 	a.scope = knowledgedb.SearchScope{OrganizationID: q.OrganizationID, DocumentIDs: q.DocumentIDs, Metadata: q.Metadata}

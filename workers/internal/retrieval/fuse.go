@@ -15,8 +15,8 @@ const depth = 60
 // rankOffset is the constant k of reciprocal rank fusion. With a larger k, the first ranks have
 // less of an advantage. With the usual 60, a chunk that two sources rank low can beat the first
 // chunk of the text search. A weak embeddings model then makes searches worse (see the retrieval
-// measurements in docs/performance.md). With 10, this happens only if both sources rank the chunk
-// among about the first eight.
+// measurements in docs/performance.md). With 10, such a chunk wins only if both of its sources rank
+// the chunk among about the first eight.
 const rankOffset = 10
 
 // weights contains the weights of the sources. Words have more weight than vectors, because words

@@ -29,7 +29,8 @@ const (
 // Index finds the best chunks, with one method for each source. Scores are comparable only within
 // the results of one search.
 type Index interface {
-	// SearchText finds chunks that contain at least one of the words. Rare words have more weight.
+	// SearchText finds chunks that contain at least one of the words. The rarer a word is, the more
+	// weight it has.
 	SearchText(ctx context.Context, scope knowledgedb.SearchScope, words []knowledgedb.QueryWord, limit int) ([]knowledgedb.Hit, error)
 
 	// SearchSimilar finds chunks by similar spelling. It replaces each word that no document
@@ -44,8 +45,8 @@ type Index interface {
 // Store reads the documents.
 type Store interface {
 	Index
-	// KnowledgeWords returns the number of chunks in the organization's documents, and how many of
-	// them contain each lexeme.
+	// KnowledgeWords returns the number of chunks in the organization's documents, and the number
+	// of these chunks that contain each lexeme.
 	KnowledgeWords(ctx context.Context, org string, lexemes []string) (chunks int64, counts map[string]int64, err error)
 	// Passages returns the texts of the given chunks, in order. It omits chunks that no longer
 	// exist.
@@ -92,7 +93,8 @@ func New(s Store, e Embedder) *Searcher {
 }
 
 // Search returns the passages that match a query best. A query without words has no results. Search
-// fails if the text search fails or ctx ends.
+// fails if the text search fails, if counting the words or reading the passages fails, or if ctx
+// ends.
 func (s *Searcher) Search(ctx context.Context, q Query) (Result, error) {
 	text := beginning(q.Text, maxQuery)
 	words := wordsFor(text)
@@ -159,7 +161,7 @@ func passageLimit(q Query) int {
 	return min(q.Limit, maxLimit)
 }
 
-// wordsFor returns the words of a query without duplicates.
+// wordsFor returns the first maxWords words of a query without duplicates.
 func wordsFor(text string) []knowledgedb.QueryWord {
 	var words []knowledgedb.QueryWord
 	seen := map[string]bool{}
@@ -173,8 +175,9 @@ func wordsFor(text string) []knowledgedb.QueryWord {
 	return words
 }
 
-// documentIDs returns the valid ids in named. somewhere is false if named contains only invalid
-// ids. In that case the search must return no passages instead of searching all documents.
+// documentIDs returns the valid ids in the argument named. The result somewhere is false if named
+// contains only invalid ids. In that case the search must return no passages instead of searching
+// all documents.
 func documentIDs(named []string) (ids []string, somewhere bool) {
 	for _, id := range named {
 		if strings.HasPrefix(id, "doc_") && len(id) <= maxID && !strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' }) {
@@ -184,7 +187,7 @@ func documentIDs(named []string) (ids []string, somewhere bool) {
 	return ids, len(ids) > 0 || len(named) == 0
 }
 
-// beginning returns a text truncated to maximum characters.
+// beginning truncates a text to the number of characters in the argument maximum.
 func beginning(text string, maximum int) string {
 	for at := range text {
 		if maximum == 0 {

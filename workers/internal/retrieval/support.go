@@ -11,18 +11,18 @@ import (
 )
 
 const (
-	// minShare is the minimum share of the total weight of the query's words that a related passage
-	// contains. One frequent word among several has less than this share. One rare word has more,
-	// and so have a few ordinary words of a long question. The share is low because people use
-	// words that the documents do not contain.
+	// minShare is a share of the total weight of the query's words. The words that a related
+	// passage contains must have at least this share. One frequent word among several has less than
+	// this share. One rare word has more, and so have a few ordinary words of a long question. The
+	// share is low because people use words that the documents do not contain.
 	minShare = 0.25
 	// A query of at most maxFewWords words is usually about a single thing. For such a query,
 	// minShareOfFew applies instead of minShare.
 	maxFewWords, minShareOfFew = 3, 0.4
 	// minRarity is the minimum weight of the rarest word that a passage shares with the query. It
-	// is relative to the rarest word of the query that occurs in a document. For queries of at most
-	// maxFewWords words, minRarityOfFew applies. The limit for longer queries is lower, because
-	// their rarest word may not belong to the topic.
+	// is relative to the weight of the rarest word of the query that occurs in a document. For
+	// queries of at most maxFewWords words, minRarityOfFew applies. The limit for longer queries is
+	// lower, because their rarest word may not belong to the topic.
 	minRarity, minRarityOfFew = 0.6, 0.85
 	// extraChunks is added to the number of chunks when word frequencies are computed. Otherwise,
 	// every word would seem frequent in a collection of a few pages.
@@ -35,9 +35,9 @@ const (
 	// example because of a typing error.
 	minCommon = 0.4
 	// minSimilarity is the cosine similarity from which a passage is considered related to a query
-	// because of its vector alone. For unrelated texts, the similarity is lower with OpenAI's third
-	// generation of models, which are typical. With other models, all similarities may be higher.
-	// Then no passages are omitted, and the agent's model must judge.
+	// because of its vector alone. With OpenAI's third generation of models, unrelated texts have a
+	// lower similarity. With other models, all similarities may be higher than this value. Then no
+	// passages are omitted, and the agent's model must judge.
 	minSimilarity = 0.3
 )
 
@@ -61,7 +61,7 @@ type weightedWord struct {
 	name bool
 }
 
-// support computes the weights of a query's words. A rare word has more weight.
+// support computes the weights of a query's words. The rarer a word is, the more weight it has.
 func (a answers) support(text string, words []knowledgedb.QueryWord) support {
 	total := float64(a.chunks + extraChunks)
 	s := support{few: len(words) <= maxFewWords}
@@ -84,8 +84,8 @@ func (a answers) support(text string, words []knowledgedb.QueryWord) support {
 		s.all += one.weight
 	}
 
-	// A query of few words is usually about one thing, so a related passage must contain a rarer
-	// word of the query.
+	// A query of few words is usually about one thing, so a related passage must contain one of the
+	// rarest words of the query.
 	s.least = minRarity * rarest
 	if s.few {
 		s.least = minRarityOfFew * rarest
@@ -93,13 +93,14 @@ func (a answers) support(text string, words []knowledgedb.QueryWord) support {
 	return s
 }
 
-// rarity returns the inverse document frequency of a word, as in BM25. have is the number of chunks
-// that contain the word, and total is the number of all chunks.
+// rarity returns the inverse document frequency of a word, as in BM25. The argument have is the
+// number of chunks that contain the word, and the argument total is the number of all chunks plus
+// extraChunks.
 func rarity(have, total float64) float64 {
 	return math.Log(1 + (max(total-have, 0)+0.5)/(have+0.5))
 }
 
-// keep returns the passages that are related to the query. It overwrites found.
+// keep returns the passages that are related to the query. It overwrites the argument found.
 func (s support) keep(found []candidate) []candidate {
 	known := languages{}
 	return slices.DeleteFunc(found, func(c candidate) bool { return c.similarity < minSimilarity && !s.in(c, known) })
@@ -129,9 +130,10 @@ func add(terms map[string]bool, language, text string) map[string]bool {
 	return terms
 }
 
-// by reports whether terms contains enough of the query's words, including a word with a high
-// weight. It returns false if the query has few words and one of these is a name that no document
-// contains. Such a query is about that name.
+// by reports whether terms contains enough of the query's words. At least one of these words must
+// have a high weight, or occur in no document and be similar to a term. A query of few words with a
+// name that occurs in no document is about that name. In this case, by returns false unless the
+// name is similar to a term.
 func (s support) by(c candidate, terms map[string]bool) bool {
 	// A word that no document contains counts only if the search for similar words has found the
 	// passage.

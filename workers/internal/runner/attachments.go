@@ -53,7 +53,7 @@ const (
 // between two calls; OpenFile and SourceByID then fail with the code not_found.
 type Attachments interface {
 	// HoldAttachments assigns the run's attachments to its session, and returns the attachments
-	// among ids that exist. kept is false if the run no longer belongs to this worker.
+	// among ids that exist. The result kept is false if the run no longer belongs to this worker.
 	HoldAttachments(ctx context.Context, held lease.Held, ids []string) (files []blobdb.StoredAttachment, kept bool, err error)
 	OpenFile(ctx context.Context, org, id string) (domain.File, io.ReadSeekCloser, error)
 	SourceByID(ctx context.Context, org, id string) (domain.Source, error)
@@ -72,11 +72,12 @@ type attachmentLoader struct {
 }
 
 // attach adds the attachments of the message to the input, and those of earlier turns to the
-// history. It changes in and history. earlier contains the turns with attachments, newest first.
+// history. It changes the arguments in and history. The argument earlier contains the turns with
+// attachments, newest first.
 //
-// The caller must release the returned reservation. It is nil if nothing was reserved. An
-// attachment of the message that cannot be used fails the run with CodeAttachment. An attachment of
-// an earlier turn is omitted with a note.
+// The caller must release the returned reservation. The reservation is nil if no memory was
+// reserved. An attachment of the message that cannot be used fails the run with CodeAttachment. An
+// attachment of an earlier turn is omitted with a note.
 func (r *Runner) attach(
 	ctx context.Context, a *attempt, run toolset.Run, in *agentloop.Input, own []domain.Attachment, earlier []earlierTurn,
 	history []agentloop.Turn,
@@ -104,16 +105,17 @@ func (r *Runner) attach(
 	return room, nil
 }
 
-// earlierTurn contains the attachments of an earlier turn. n is the index of the turn's exchange in
-// the history.
+// earlierTurn contains the attachments of an earlier turn. The field n is the index of the turn's
+// exchange in the history.
 type earlierTurn struct {
 	n    int
 	list []domain.Attachment
 }
 
-// earlierAttachments returns the attachments of the turns in the history, newest turn first, until
-// there are maxEarlier of them. For each turn, the list at contains the index of the turn's
-// exchange in the history, or a negative number if the history omits the turn.
+// earlierAttachments returns the attachments of the turns in the history, newest turn first. It
+// stops after the turn with which there are at least maxEarlier attachments. For each turn, the
+// argument at contains the index of the turn's exchange in the history, or a negative number if the
+// history omits the turn.
 func earlierAttachments(turns []sessiondb.Turn, at []int) (out []earlierTurn, err error) {
 	total := 0
 	for i := len(turns) - 1; i >= 0 && total < maxEarlier; i-- {
@@ -173,7 +175,7 @@ func (l *attachmentLoader) find(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// prepareOwn prepares the message's attachments, several at once. asked reports whether any
+// prepareOwn prepares the message's attachments, several at once. The result asked is true if any
 // attachment had to be prepared. The first error cancels the other preparations. When prepareOwn
 // returns, no preparation is running.
 func (l *attachmentLoader) prepareOwn(ctx context.Context, own []domain.Attachment) (asked bool, err error) {
@@ -267,8 +269,9 @@ type imageRoom struct {
 	note  string // text for the model with the reason why an image was omitted
 }
 
-// loadAll reads a message's attachments, in order. images is the room for images, which loadAll
-// reduces. An attachment that does not fit or no longer exists has a note instead of its content.
+// loadAll reads a message's attachments, in order. The argument images is the room for images,
+// which loadAll reduces. An attachment that no longer exists, or whose content does not fit
+// completely, has a note in its field Omitted.
 func (l *attachmentLoader) loadAll(ctx context.Context, list []domain.Attachment, images *imageRoom) ([]llm.Attachment, error) {
 	out := make([]llm.Attachment, 0, len(list))
 	for _, f := range list {
@@ -291,8 +294,8 @@ func (l *attachmentLoader) loadAll(ctx context.Context, list []domain.Attachment
 	return out, nil
 }
 
-// loadImage reads the converted copy of an image into the attachment to. Models never receive the
-// uploaded original. For a model that cannot see images, it adds the recognized text.
+// loadImage reads the converted copy of an image into the argument to. Models never receive the
+// uploaded original. For a model that cannot see images, loadImage also adds the recognized text.
 func (l *attachmentLoader) loadImage(ctx context.Context, stored blobdb.StoredAttachment, to *llm.Attachment, room *imageRoom) error {
 	if room.count == 0 || stored.Bytes > room.bytes || stored.Bytes > picture.MaxBytes {
 		to.Omitted = room.note
@@ -324,7 +327,8 @@ func (l *attachmentLoader) loadImage(ctx context.Context, stored blobdb.StoredAt
 	return nil
 }
 
-// loadText reads the text of a document and divides it into passages, as far as l.text allows.
+// loadText reads the text of a document and divides it into passages. It omits the passages that
+// exceed the remaining size l.text.
 func (l *attachmentLoader) loadText(ctx context.Context, stored blobdb.StoredAttachment, to *llm.Attachment) error {
 	if l.text <= 0 {
 		to.Omitted = noteOlder
@@ -362,8 +366,8 @@ func gone(err error, to *llm.Attachment) error {
 // attachment.
 var pageMark = regexp.MustCompile(`\f\[page (\d+)\]\n`)
 
-// newPassages divides the text of a document into passages, whose title is name. No passage extends
-// over two pages. Passages have page numbers if the document has pages.
+// newPassages divides the text of a document into passages, whose title is the argument name. No
+// passage extends over two pages. Passages have page numbers if the document has pages.
 func newPassages(source domain.Source, name string) []domain.Citation {
 	var out []domain.Citation
 	add := func(page *int, text string) {

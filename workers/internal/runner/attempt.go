@@ -59,8 +59,9 @@ func (r *Runner) runAttempt(ctx context.Context, a *attempt) (*agentloop.Output,
 }
 
 // load reads the parts of a run that its claim does not contain: a large input, and the earlier
-// turns of its session. If they are large, load first waits until there is memory for both. The
-// caller must release room with leave. room is nil if no memory was reserved.
+// turns of its session. If these parts are large, load first waits until there is memory for all of
+// them. The caller must release the result room with the method leave. If no memory was reserved,
+// room is nil.
 func (r *Runner) load(ctx context.Context, a *attempt) (turns []sessiondb.Turn, room *inputTurn, err error) {
 	// Only a later run of a session has a history.
 	c, large := a.claim, 0
@@ -93,8 +94,8 @@ func (r *Runner) load(ctx context.Context, a *attempt) (turns []sessiondb.Turn, 
 	return turns, room, nil
 }
 
-// keepHistory reduces the memory reservation room to the size of the large input and of the turns
-// that fit into the model's context. room may be nil.
+// keepHistory reduces the reservation of memory in the argument room to the size of the large input
+// and of the turns that fit into the model's context. This argument may be nil.
 func (r *Runner) keepHistory(a *attempt, room *inputTurn, kept []agentloop.Turn) {
 	bytes := a.claim.LargeInput
 	for _, turn := range kept {
@@ -105,8 +106,8 @@ func (r *Runner) keepHistory(a *attempt, room *inputTurn, kept []agentloop.Turn)
 	r.inputs.shrink(room, bytes)
 }
 
-// input builds the agent loop's input. turns are the session's earlier turns. It also sets those
-// fields of the attempt that become part of the finished run.
+// input builds the agent loop's input. The argument turns contains the session's earlier turns.
+// input also sets those fields of the attempt that become part of the finished run.
 //
 // Errors of the store are retryable. Errors of the settings, such as a missing model, have the
 // codes of package agentloop.
@@ -193,7 +194,7 @@ func (r *Runner) systemPrompt(ctx context.Context, a *attempt, cfg domain.Config
 }
 
 // addHistory adds the attachments to the input, and the earlier turns that fit into the model's
-// context. The number of turns that do not fit is set in in.OmittedTurns.
+// context. It sets in.OmittedTurns to the number of turns that do not fit.
 func (r *Runner) addHistory(
 	ctx context.Context, a *attempt, run toolset.Run, in *agentloop.Input, turns []sessiondb.Turn, asked *domain.Input,
 ) error {
@@ -231,7 +232,7 @@ func contractFor(asked domain.Input, cfg domain.Config) (*agentloop.Contract, er
 
 // modelsFor returns the models in the order in which the attempt tries them. After a model has
 // failed, the next attempt begins with the next model. Within an attempt, no fallback is possible
-// once a model has begun its answer.
+// after a model has begun its answer.
 func modelsFor(claim executiondb.Claimed, cfg domain.Config) (first string, fallbacks []string) {
 	// Copy the list, because the rotation below must not change the cached configuration.
 	names := append([]string{cfg.Model}, cfg.FallbackModels...)
@@ -289,8 +290,8 @@ type journal struct {
 	a       *attempt
 }
 
-// Load returns the steps that earlier attempts recorded. It also publishes an event from which
-// clients learn after which step the run continues.
+// Load returns the steps that earlier attempts recorded. In a later attempt, it also publishes an
+// event with the number of these steps.
 func (j journal) Load(ctx context.Context) ([]agentloop.Step, error) {
 	// A first attempt has no steps, so the query is skipped.
 	if j.a.claim.Attempts == 1 {

@@ -31,8 +31,8 @@ import (
 
 // testEnv fakes all dependencies of an attempt, and records the calls.
 type testEnv struct {
-	journals map[string][][]byte // journals of other runs by the runs' ids
-	results  map[string]string   // the client's results by the ids of the calls
+	journals map[string][][]byte // journals of other runs; the keys are run ids
+	results  map[string]string   // the client's results; the keys are call ids
 	model    *scripted.Model
 	tools    []tool.Tool
 	park     executiondb.Parked

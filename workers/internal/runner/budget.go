@@ -28,8 +28,8 @@ const (
 type Budgets interface {
 	// Budgeted reports whether any budget applies to the organization. The answer may be cached.
 	Budgeted(ctx context.Context, org string) (bool, error)
-	// Reserve reserves h and returns the number of budgets that it counts against. If a budget
-	// has no room for it, Reserve reserves nothing and describes the budget in lacking.
+	// Reserve reserves h and returns the number of budgets that h counts against. If a budget has
+	// no room for it, Reserve reserves nothing and describes the budget in lacking.
 	Reserve(ctx context.Context, h budgetdb.Hold) (budgets int, lacking *budgetdb.InsufficientBudget, err error)
 	// Charge replaces a reservation with the amounts that the call has used. It charges them even
 	// if no reservation exists, and may be repeated after an error.
@@ -50,8 +50,8 @@ func (r *Runner) newRunBudget(a *attempt) *runBudget {
 	return &runBudget{budgets: r.budgets, a: a, price: r.cfg.Price, wall: r.cfg.SandboxWall}
 }
 
-// reservation reserves the maximum amounts of one call. hold.ID is empty if no budget applies. It
-// must be charged exactly once.
+// reservation reserves the maximum amounts of one call. hold.ID is empty if no budget applies.
+// Otherwise, the method charge must be called exactly once.
 type reservation struct {
 	*runBudget
 	hold budgetdb.Hold
@@ -60,9 +60,9 @@ type reservation struct {
 // held reports whether amounts are reserved. If so, the caller must call charge.
 func (r reservation) held() bool { return r.hold.ID != "" }
 
-// reserve places a reservation on the maximum amounts that a call may use. If it succeeds, the
+// reserve places a reservation on the maximum amounts that a call may use. If reserve succeeds, the
 // caller must charge the reservation. An error of reserve is an *agentloop.Error. If a budget is
-// exhausted, lacking describes it.
+// exhausted, the second result describes this budget.
 func (s *runBudget) reserve(ctx context.Context, maximum budgetdb.Amounts) (reservation, *budgetdb.InsufficientBudget, error) {
 	r := reservation{s, budgetdb.Hold{Held: s.a.claim.Held(), Amounts: maximum}}
 	// Most organizations have no budgets. The cached answer saves them a transaction per call.
@@ -157,8 +157,8 @@ type budgetedModel struct {
 }
 
 // Stream reserves the maximum usage of the call, makes the call, and charges its actual usage. If
-// little of a budget is left, Stream lowers the token limit of the answer. The results are named
-// because a copy of the response would stay on the stack during the call.
+// little of a budget is left, Stream lowers the token limit of the answer. The results are named,
+// because otherwise a copy of the response would stay on the stack during the call.
 func (m *budgetedModel) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (res llm.Response, err error) {
 	// Charge the reservation even if the call fails, because a failed call may have used tokens,
 	// too.
@@ -171,8 +171,8 @@ func (m *budgetedModel) Stream(ctx context.Context, req llm.Request, emit func(l
 	return res, err
 }
 
-// reserve places a reservation for the call's maximum usage. If a budget applies, reserve sets
-// req.MaxTokens to the longest answer that the budgets have room for.
+// reserve places a reservation for the call's maximum usage. If the reservation succeeds, reserve
+// sets req.MaxTokens to the number of output tokens in it.
 func (m *budgetedModel) reserve(ctx context.Context, req *llm.Request) (reservation, error) {
 	some, err := m.budget.budgets.Budgeted(ctx, m.budget.a.claim.OrganizationID)
 	if err != nil {

@@ -111,8 +111,8 @@ func TestCallsAreChargedWhatTheyMayHaveUsed(t *testing.T) {
 	}
 }
 
-// If a budget applies, an answer is limited to the length for which the budget has room. Otherwise
-// it has no limit.
+// If a budget applies, an answer is limited to the length for which the budget has room. If no
+// budget applies, the answer has no limit.
 func TestAnswersAreLimitedByBudgets(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {

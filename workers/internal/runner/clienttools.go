@@ -15,8 +15,8 @@ import (
 )
 
 // clientTools returns the tools that the client executes itself, or nil if there are none. It fails
-// if the agent has a tool of the same name. The request could not be checked for that, because the
-// names of MCP servers' tools are not known until now.
+// if one of them has the same name as a tool of the agent. This is not checked when the request
+// arrives, because the names of MCP servers' tools are not known before the run.
 func (r *Runner) clientTools(a *attempt, asked *domain.ClientTools, own *tool.Registry) (*agentloop.ClientTools, error) {
 	if asked == nil {
 		return nil, nil //nolint:nilnil // no tools are not an error
@@ -41,7 +41,7 @@ func (r *Runner) clientTools(a *attempt, asked *domain.ClientTools, own *tool.Re
 }
 
 // clientResults records the calls in the effect ledger, where they wait for the client's results.
-// It returns the results that have arrived, and whether all results have arrived. Calling it again
+// It returns the results that have arrived, and whether all results have arrived. A second call
 // after the run was parked records nothing twice.
 func (r *Runner) clientResults(ctx context.Context, a *attempt, calls []domain.ClientCall) ([]domain.ClientResult, bool, error) {
 	results, known := make([]domain.ClientResult, len(calls)), true
@@ -70,13 +70,14 @@ func (r *Runner) clientResults(ctx context.Context, a *attempt, calls []domain.C
 // history contains the messages that come before and after the run's message in the prompt.
 type history struct {
 	turns  []agentloop.Turn // the exchanges before the message, oldest first
-	own    []int            // for each of the session's turns, its index in the field turns; negative: it is not in this field
+	own    []int            // for each of the session's turns, its index in the field turns; negative if the turn is not in this field
 	rounds []llm.Message    // the calls to the client's tools, and their results, that follow the message
 }
 
-// history returns the messages that the run continues. A request may supply a history: the
-// history of an earlier request precedes that request's turn, and the history of the current
-// request comes last. turns are the session's earlier turns. Turns without an answer are omitted.
+// history returns the messages that the run continues. A request may supply a history: the history
+// of an earlier request precedes that request's turn, and the history of the current request comes
+// last. The argument turns contains the session's earlier turns. Turns without an answer are
+// omitted.
 func (r *Runner) history(ctx context.Context, a *attempt, turns []sessiondb.Turn, asked *domain.Input) (*history, error) {
 	var exchanges []domain.Exchange
 	own := make([]int, len(turns))
@@ -107,7 +108,7 @@ func (r *Runner) history(ctx context.Context, a *attempt, turns []sessiondb.Turn
 	return &history{turns: past, own: own, rounds: roundMessages(open, steps)}, nil
 }
 
-// suppliedTurn converts an exchange of a history that a request supplied.
+// suppliedTurn converts an exchange to a turn of the agent loop's history.
 func suppliedTurn(e domain.Exchange, steps map[string][]agentloop.Step) agentloop.Turn {
 	if len(e.Rounds) == 0 {
 		return agentloop.PlainTurn(e.Message, e.Answer)
@@ -120,7 +121,7 @@ func suppliedTurn(e domain.Exchange, steps map[string][]agentloop.Step) agentloo
 }
 
 // roundMessages returns the messages of the rounds, each of which consists of calls to the client's
-// tools and their results. steps contains the journal of each run that a round names.
+// tools and their results. The argument steps contains the journal of each run that a round names.
 func roundMessages(rounds []domain.CallRound, steps map[string][]agentloop.Step) (messages []llm.Message) {
 	for _, round := range rounds {
 		messages = append(messages, agentloop.RoundMessages(round, steps[round.RunID])...)
@@ -133,7 +134,7 @@ func roundMessages(rounds []domain.CallRound, steps map[string][]agentloop.Step)
 const namedBytes = 4 << 20
 
 // namedSteps reads the journals of the runs whose calls and results are part of the exchanges. It
-// returns them by run id. The map lacks runs that do not exist any more.
+// returns the steps in a map whose keys are run ids. The map lacks runs that do not exist any more.
 func (r *Runner) namedSteps(ctx context.Context, a *attempt, exchanges []domain.Exchange) (map[string][]agentloop.Step, error) {
 	var runs []string
 	for _, e := range exchanges {

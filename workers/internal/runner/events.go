@@ -40,7 +40,7 @@ const maxPiece = 4 << 10
 //
 // Each event has a number, which increases within the attempt. Together with the fence, it
 // identifies the event in the log of the run. Subscribers that connect later read the saved events
-// from the database and receive the others from the bus.
+// from the database and receive the other events from the bus.
 type eventWriter struct {
 	held lease.Held
 
@@ -129,8 +129,8 @@ func (t *eventWriter) piece(text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
-	// If older text is already waiting, both are published together at the end of the window. A
-	// long text is published at once, to bound the size of an event.
+	// If older text is already waiting, both texts are published together at the end of the window.
+	// A long text is published at once, to bound the size of an event.
 	waits := len(t.text) > 0
 	t.text = append(t.text, text...)
 	if len(t.text) >= maxPiece || !waits && t.pace.admit(t) {
@@ -197,8 +197,8 @@ func (t *eventWriter) untilCheckpoint() time.Duration {
 }
 
 // checkpoint saves the unsaved events. If the write fails, the events are part of the next
-// checkpoint. It runs in the goroutine of the timer. If the run no longer belongs to this attempt,
-// it calls taken, which ends the attempt.
+// checkpoint. checkpoint runs in the goroutine of the timer. If the run no longer belongs to this
+// attempt, checkpoint calls taken, which ends the attempt.
 func (t *eventWriter) checkpoint() {
 	t.mu.Lock()
 	if t.closed || t.writing != nil || len(t.lines) == 0 {
@@ -255,7 +255,7 @@ func (t *eventWriter) close() {
 }
 
 // closeAndWait closes the writer and waits until no checkpoint is being written, or until ctx ends.
-// Afterwards, no checkpoint saves the events that the method rest returns.
+// Unless ctx ends first, no checkpoint saves the events that the method rest returns afterwards.
 func (t *eventWriter) closeAndWait(ctx context.Context) {
 	t.close()
 	t.mu.Lock()
@@ -301,8 +301,8 @@ func (t *eventWriter) forget() {
 	t.lines, t.first = nil, t.next
 }
 
-// newEventWriter returns the event writer of an attempt. taken is called when the run no longer
-// belongs to the attempt.
+// newEventWriter returns the event writer of an attempt. The argument taken is called when the run
+// no longer belongs to the attempt.
 func (r *Runner) newEventWriter(a *attempt, taken func()) *eventWriter {
 	phase := time.Duration(rand.N(checkpointPhases)) * checkpointEvery / checkpointPhases //nolint:gosec // it only spreads work
 

@@ -171,7 +171,8 @@ func deflated(tb testing.TB, content []byte) (zip.FileHeader, []byte) {
 	}, packed.Bytes()
 }
 
-// raw adds a part to an archive without compressing the content or checking the header.
+// raw adds a part with the header h to an archive. It neither compresses the content nor checks the
+// header.
 func raw(tb testing.TB, z *zip.Writer, name string, h zip.FileHeader, data []byte) {
 	tb.Helper()
 	h.Name = name
@@ -201,8 +202,8 @@ func bombs(tb testing.TB, parts, size int) []byte {
 	return b.Bytes()
 }
 
-// lyingArchive returns an archive that declares a much smaller size of its part than the actual
-// size.
+// lyingArchive returns an archive that declares a size of its part that is much smaller than the
+// actual size.
 func lyingArchive(tb testing.TB) []byte {
 	tb.Helper()
 	var b bytes.Buffer

@@ -12,7 +12,8 @@ import (
 	"parley/workers/internal/parse"
 )
 
-// python is the Python interpreter for which Debian packages libraries.
+// python is Debian's Python interpreter, which can import the Python libraries of Debian's
+// packages.
 const python = "/usr/bin/python3"
 
 // texts contains the text of the documents that other programs write in this test: lines in several
@@ -107,7 +108,8 @@ func (m maker) write(t *testing.T) []byte {
 	return content
 }
 
-// found returns the fraction of a text's words that occur in another text at least as often.
+// found returns the fraction of a text's words that also occur in another text. Each occurrence of
+// a word in the other text is used only once.
 func found(in, among string) float64 {
 	have := map[string]int{}
 	for _, w := range words(among) {
@@ -141,7 +143,7 @@ func words(s string) []string {
 func TestDocumentation(t *testing.T) {
 	t.Parallel()
 	count := 0
-	for pattern, whole := range map[string]bool{ // whole is true if all words of the file belong to its text
+	for pattern, whole := range map[string]bool{ // whole is true if the text read from a file must contain all words of the file
 		"/usr/share/doc/*/*.html": false, "/usr/share/doc/*/html/index.html": false, "/usr/share/doc/*/*.md": false,
 		"/usr/share/doc/*/README": true, "/usr/share/doc/*/copyright": true,
 	} {

@@ -68,8 +68,8 @@ func TestNoInputIsReadInQuadraticTime(t *testing.T) { //nolint:paralleltest // i
 	}
 }
 
-// TestBoundsChangeNothingOfOrdinaryText checks that emphasis and links are still recognized after
-// many others in the same text.
+// TestBoundsChangeNothingOfOrdinaryText checks that emphasis and links are still recognized in a
+// text that already contains many of them.
 func TestBoundsChangeNothingOfOrdinaryText(t *testing.T) {
 	t.Parallel()
 	text := strings.Repeat("Some *words* and a [link](https://example.com/a_(b)) to ~~read~~.\n", 1000)

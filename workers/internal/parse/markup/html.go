@@ -17,7 +17,8 @@ import (
 var declared = regexp.MustCompile(`(?i)(?:<\?xml[^>]{0,200}?encoding|<meta[^>]{0,500}?charset)\s*=\s*["']?\s*([a-z0-9_:.-]{2,40})`)
 
 // HTML reads an HTML document. The declared encoding of the input takes precedence over the
-// encoding that the page declares. A note states if navigation menus were omitted.
+// encoding that the page declares. If navigation menus were omitted, the returned information
+// contains a note about this.
 func HTML(_ context.Context, in parse.Input, out *parse.Writer) (document.Info, error) {
 	doc, err := page(in.Content, in.Charset)
 	if err != nil {
@@ -69,16 +70,16 @@ func hiddenByStyle(doc *html.Node) invisible.Names {
 	return names
 }
 
-// page decodes and parses a page. said is the encoding that the sender declared, or "" if the
-// sender declared none. The parser accepts all texts. It fails only for deep nesting, with the code
-// too_large.
+// page decodes and parses a page. The argument said is the encoding that the sender declared, or ""
+// if the sender declared none. The parser rejects no text except for deep nesting. In that case,
+// page fails with the code too_large.
 func page(content []byte, said string) (*html.Node, error) {
 	if m := declared.FindSubmatch(content[:min(len(content), 4096)]); m != nil && said == "" {
 		said = string(m[1])
 	}
 	text, _ := charset.Decode(content, said)
-	// An HTML parser ignores the slash of self-closing elements. All following text would be inside
-	// of an empty title or script.
+	// An HTML parser ignores the slash of self-closing elements. Without the conversion below, all
+	// text after an empty title or script would be inside of that element.
 	if head := text[:min(len(text), 512)]; strings.Contains(head, "<?xml") || strings.Contains(head, "XHTML") {
 		text = expandSelfClosing(text)
 	}

@@ -25,8 +25,8 @@ var nested = regexp.MustCompile(`(?m)^(?:[ \t]*(?:>|[-+*]|[0-9]{1,9}[.)])[ \t]?)
 // the beginning may contain the title and the language. Without a title, the first heading of level
 // 1 is the title.
 //
-// It fails with the code too_large if the text is nested too deeply, or if its tables have too many
-// cells. Conversion itself does not check ctx, but takes bounded time.
+// Markdown fails with the code too_large if the text is nested too deeply, or if its tables have
+// too many cells. Conversion itself does not check ctx, but takes bounded time.
 func Markdown(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info, error) {
 	text, _ := charset.Decode(in.Content, in.Charset)
 	text = strings.ReplaceAll(parse.Lines(text), "\x00", "")
@@ -55,7 +55,7 @@ func Markdown(ctx context.Context, in parse.Input, out *parse.Writer) (document.
 		return document.Info{}, err
 	}
 
-	// The encoding is stated, because detection could choose another one for a short text.
+	// The encoding is stated, because detection could choose another encoding for a short text.
 	content := append([]byte("<!DOCTYPE html><meta charset=utf-8><body>"), page.Bytes()...)
 	found, err := XHTML(content, out)
 	if info.Title == "" {

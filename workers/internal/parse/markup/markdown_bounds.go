@@ -14,9 +14,9 @@ import (
 // block with all previous delimiters. It scans the rest of the line for each link, and searches the
 // list of footnotes for each footnote mark. Ordinary texts are far below the limits.
 const (
-	maxSteps       = 100_000_000 // comparisons of delimiters, and bytes scanned for links; takes about half a second
+	maxSteps       = 100_000_000 // sum of comparisons of delimiters and bytes scanned for links; so many steps take about half a second
 	maxDestination = 4096        // bytes of a link's address
-	maxFootnotes   = 50_000_000  // maximum product of the numbers of footnote marks and of footnotes; takes about a second
+	maxFootnotes   = 50_000_000  // footnote marks multiplied by footnotes; so many comparisons take about a second
 	maxTableCells  = 1_000_000   // cells of tables, including cells that are missing at the ends of rows
 	maxPipes       = 10_000      // escaped pipes
 	maxDefinitions = 200         // link definitions in consecutive lines
@@ -38,7 +38,7 @@ func bounded(text string) (string, error) {
 		}
 	}
 
-	// Many escaped pipes would make parsing slow, so another character replaces them.
+	// Many escaped pipes would make parsing slow, so slashes replace them.
 	if strings.Count(text, `\|`) > maxPipes {
 		text = strings.ReplaceAll(text, `\|`, "/")
 	}
@@ -133,7 +133,7 @@ func (b *bounds) Parse(parent ast.Node, block text.Reader, _ parser.Context) ast
 	if b.steps <= maxSteps && !far {
 		return nil
 	}
-	// A run of equal delimiters is one mark, so it is passed over as a whole.
+	// Equal delimiters in sequence are one mark, so the whole sequence becomes plain text.
 	n := 1
 	for line[0] != ']' && n < len(line) && line[n] == line[0] {
 		n++
@@ -144,7 +144,7 @@ func (b *bounds) Parse(parent ast.Node, block text.Reader, _ parser.Context) ast
 }
 
 // destination returns how many bytes the link parser will scan for the end of a link's address, up
-// to maxDestination. line begins after the opening parenthesis.
+// to maxDestination. The argument line begins after the opening parenthesis.
 func destination(line []byte) int {
 	line = line[:min(len(line), maxDestination)]
 	angled, opened := false, 0

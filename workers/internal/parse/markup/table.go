@@ -105,12 +105,12 @@ func cellsFor(row *html.Node) []*html.Node {
 	return cells
 }
 
-// row returns the texts of a row by column. below contains the columns that cells of earlier rows
-// occupy, and left contains these columns for the next row. head reports whether the row is a
-// header row.
+// row returns the texts of a row by column. The argument below contains the columns that cells of
+// earlier rows occupy. The result left contains these columns for the next row. The result head
+// reports whether the row is a header row.
 //
-// A cell that spans several columns or rows has its text only in the first of them. Columns beyond
-// maxColumns are dropped.
+// A cell that spans several columns or rows has its text only in the first column and the first
+// row. Columns beyond maxColumns are dropped.
 func (w *walk) row(n *html.Node, below map[int]int) (texts []string, head bool, left map[int]int) {
 	left = map[int]int{}
 	head = true

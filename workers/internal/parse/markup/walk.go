@@ -13,8 +13,8 @@ import (
 )
 
 // walk visits each element of a page once, and writes the page's blocks. Text is collected in the
-// current block, until an element begins or ends a block. The first error of out stops the walk and
-// is kept in err. A walk is used for one page.
+// current block, until an element begins or ends a block. The first error of the writer out stops
+// the walk and is kept in the field err. A walk is used for one page.
 type walk struct {
 	hidden invisible.Names // class names and ids of elements that the page's style sheets hide
 	out    *parse.Writer
@@ -49,8 +49,8 @@ var blocks = map[string]bool{
 	"tbody": true, "td": true, "tfoot": true, "th": true, "thead": true, "tr": true, "ul": true,
 }
 
-// children reads the children of an element. It also numbers the items of lists. It stops at the
-// first error.
+// children reads the children of an element. It also numbers the items of ordered lists. It stops
+// at the first error.
 func (w *walk) children(n *html.Node) {
 	number := start(n)
 	for c := n.FirstChild; c != nil && w.err == nil; c = c.NextSibling {

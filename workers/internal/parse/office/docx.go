@@ -15,8 +15,8 @@ import (
 // word is the state of reading a Word document. It belongs to one call of DOCX and is not safe for
 // concurrent use.
 //
-// The methods share one stream of tokens, e. Each of them is called directly after the start of the
-// element that it reads, and consumes the tokens up to the end of that element.
+// The methods share the stream of tokens in the field e. A method is called directly after the
+// start of the element that it reads. It consumes the tokens up to the end of that element.
 type word struct {
 	ctx context.Context //nolint:containedctx // used only during the call to DOCX
 	// e is the stream of the part that is being read: first the notes, then the main text.
@@ -150,9 +150,9 @@ func on(s xml.StartElement) bool {
 	return val != "0" && val != "false" && val != "off"
 }
 
-// readNotes reads the footnotes or endnotes of a document into w.notes. part is the name of the
-// part with the notes, or "" if the document has none. kind is "footnote" or "endnote". Each note
-// is written later, after the paragraph that refers to it.
+// readNotes reads the footnotes or endnotes of a document into w.notes. The argument part is the
+// name of the part with the notes, or "" if the document has no notes. The argument kind is
+// "footnote" or "endnote". Each note is written later, after the paragraph that refers to it.
 func (w *word) readNotes(a *pack.Archive, part, kind string) error {
 	if part == "" {
 		return nil
@@ -177,7 +177,7 @@ func (w *word) readNotes(a *pack.Archive, part, kind string) error {
 	})
 }
 
-// hold calls the function read. It returns the texts of the blocks that read would otherwise write.
+// hold calls the function read, and returns the texts of the blocks instead of writing the blocks.
 // Calls may be nested: cells contain tables, which contain cells.
 func (w *word) hold(read func() error) ([]string, error) {
 	before := w.held
@@ -201,7 +201,7 @@ var ignoredElements = map[string]bool{
 }
 
 // skipIgnored skips an element whose content is not part of the text, and reports whether it did
-// so. It remembers whether deleted text was skipped, for a note.
+// so. It sets w.deleted if it skips deleted text, so that a note mentions this.
 func (w *word) skipIgnored(s xml.StartElement) (bool, error) {
 	name := s.Name.Local
 	if !ignoredElements[name] && !w.chosen.skip(name, w.e.Depth()) {
@@ -235,8 +235,8 @@ func (w *word) blocks() error {
 	})
 }
 
-// put writes a block. While the method hold is running, put stores the block's text instead. It
-// ignores a block that consists only of white space.
+// put writes a block. While the method hold is running, put stores the block instead. In both
+// cases, put ignores a block that consists only of white space.
 func (w *word) put(b document.Block) error {
 	if strings.TrimSpace(b.Text) == "" {
 		return nil
@@ -269,7 +269,8 @@ func (w *word) flushNotes() error {
 }
 
 // nextPage begins the next page. Inside of a table, it records the page break in the row that is
-// being read. It ignores breaks in documents without pages, and in other held text.
+// being read. It ignores breaks in documents without pages. It also ignores breaks in text that is
+// held for another purpose than a table row.
 func (w *word) nextPage() error {
 	switch {
 	case w.page == 0:

@@ -8,19 +8,19 @@ import (
 	"parley/workers/internal/parse/pack"
 )
 
-// wordParagraph is a paragraph that is being read. text is the paragraph's text so far. It contains
-// a newline for each line break and a tab for each tab stop.
+// wordParagraph is a paragraph that is being read. The field text is the paragraph's text so far.
+// It contains a newline for each line break and a tab for each tab stop.
 type wordParagraph struct {
 	text strings.Builder
 	// style is the id of the paragraph's style, or "" for the default style.
 	style string
-	level int // outline level that is set in the paragraph itself, or -1 if none is set
+	level int // heading level that is set in the paragraph itself; 0 for ordinary text; -1 if not set
 	list  int // 1: a list item; -1: not a list item; 0: not specified
 	// boxes contains the blocks of the text boxes that are anchored in the paragraph.
 	boxes []document.Block
 }
 
-// paragraph reads and writes a paragraph, followed by its text boxes and footnotes. It reads tokens
+// paragraph reads and writes a paragraph, followed by its text boxes and notes. It reads tokens
 // instead of calling the method each, because text occurs at several depths: in runs, links and
 // fields.
 func (w *word) paragraph() error {
@@ -34,7 +34,7 @@ func (w *word) paragraph() error {
 		switch t := t.(type) {
 		case xml.CharData:
 			if reading {
-				// Text marks the row as begun, which decides on which side of it a page break is.
+				// The row is marked because a later page break in it belongs after the row.
 				p.text.Write(t)
 				w.row.touch()
 			}
@@ -60,7 +60,7 @@ func (w *word) paragraph() error {
 }
 
 // inside processes an element that is inside of a paragraph. It consumes the elements that have a
-// meaning of their own; paragraph reads the content of all others.
+// meaning of their own; the method paragraph reads the content of all other elements.
 func (w *word) inside(p *wordParagraph, s xml.StartElement) error {
 	if skipped, err := w.skipIgnored(s); skipped || err != nil {
 		return err

@@ -10,21 +10,22 @@ import (
 	"parley/workers/internal/parse/pack"
 )
 
-// maxSpan is the maximum number of columns in a row. It is also the maximum number of columns that
-// a cell spans.
+// maxSpan is the number of columns of a row after which further cells are dropped. It is also the
+// maximum number of columns that a cell spans.
 const maxSpan = 1000
 
 // tableRow is a row that is being read. A page break inside of a row is moved before the row if no
 // part of the row has been read yet, and otherwise after the row. Several cells may contain the
 // same break, which begins only one page.
 type tableRow struct {
-	// cells contains the text of each column. A cell that spans several columns is followed by "".
+	// cells contains the text of each column. A cell that spans several columns is followed by ""
+	// for each further column.
 	cells []string
 	// head is true if the row repeats at the top of each page, or names the columns.
 	head bool
 	// touched is true if text of the row has been read.
 	touched bool
-	// before and after state on which sides of the row a page begins.
+	// The fields before and after are true if a page begins on that side of the row.
 	before, after bool
 }
 
@@ -169,7 +170,8 @@ func (w *word) headRow() (head bool, err error) {
 }
 
 // cell reads a cell and appends its paragraphs to r as one text, separated by newlines. A cell that
-// spans several columns is followed by empty cells. Cells beyond maxSpan columns are dropped.
+// spans several columns is followed by empty cells. If the row already has maxSpan columns, the
+// cell is dropped.
 func (w *word) cell(r *tableRow) error {
 	span := 1
 	texts, err := w.hold(func() error {

@@ -105,9 +105,9 @@ func (d *drawing) paragraph() error {
 	return nil
 }
 
-// words reads the text of a paragraph. bullet is positive if the paragraph has a bullet, negative
-// if it must have none, and 0 if neither is specified. Fields with the slide number or the date are
-// omitted.
+// words reads the text of a paragraph. The result bullet is positive if the paragraph has a bullet,
+// negative if it must not have a bullet, and 0 if neither is specified. Fields with the slide
+// number or the date are omitted.
 func (d *drawing) words() (text string, bullet int, err error) {
 	var b strings.Builder
 	reading := false

@@ -11,13 +11,14 @@ import (
 )
 
 // relation is a relationship from one part of an Office package to another part. kind is the last
-// element of the relationship's type, such as "styles". part is the name of the other part in the
-// archive, without a leading slash.
+// element of the relationship's type, such as "styles". The field part is the name of the other
+// part in the archive, without a leading slash.
 type relation struct{ kind, part string }
 
-// relations returns the relationships of a part by their ids. of is the name of the part, or "" for
-// the package itself. The map is empty if the part has no relationships. References to other files
-// and to the web are omitted, so the readers never follow them.
+// relations returns the relationships of a part. The keys of the map are the ids of the
+// relationships. The argument of is the name of the part, or "" for the package itself. The map is
+// empty if the part has no relationships. References to other files and to the web are omitted, so
+// the readers never follow them.
 func relations(a *pack.Archive, of string) (map[string]relation, error) {
 	dir, name := path.Split(of)
 	e, err := a.XML(dir + "_rels/" + name + ".rels")
@@ -55,8 +56,8 @@ func related(all map[string]relation, kind string) string {
 }
 
 // mainPart returns the main part of a package: the part that the package states or, if the archive
-// contains no such part, the part with the name usual. If this part is missing as well, mainPart
-// fails with the code damaged.
+// contains no such part, the part whose name is the argument usual. If this part is missing as
+// well, mainPart fails with the code damaged.
 func mainPart(a *pack.Archive, usual string) (string, error) {
 	all, err := relations(a, "")
 	if err != nil {
@@ -72,8 +73,8 @@ func mainPart(a *pack.Archive, usual string) (string, error) {
 }
 
 // properties returns the title and the language from the properties of a package. A package without
-// properties, or with malformed ones, has empty values. Only a part that cannot be decompressed is
-// an error.
+// properties, or with malformed ones, has empty values. properties fails only if a part cannot be
+// decompressed.
 func properties(a *pack.Archive) (document.Info, error) {
 	var info document.Info
 	e, err := a.XML("docProps/core.xml")

@@ -39,7 +39,8 @@ func PPTX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 		return info, err
 	}
 
-	// The number of slides is reported first, so that too many slides fail before any is read.
+	// The number of slides is reported first, so that a presentation with too many slides fails
+	// before any slide is read.
 	if err := out.Pages(len(slides)); err != nil {
 		return info, err
 	}
@@ -69,8 +70,8 @@ func PPTX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 	return info, nil
 }
 
-// slidesFor returns the parts that contain the slides, in the order of the presentation. part is
-// the main part. Slides whose part is missing are omitted.
+// slidesFor returns the parts that contain the slides, in the order of the presentation. The
+// argument part is the name of the main part. Slides whose part is missing are omitted.
 func slidesFor(a *pack.Archive, part string) ([]string, error) {
 	rels, err := relations(a, part)
 	if err != nil {
@@ -87,8 +88,8 @@ func slidesFor(a *pack.Archive, part string) ([]string, error) {
 		if s.Name.Local != "sldId" {
 			return nil
 		}
-		// The element has an id of its own and the id of a relationship. Only the latter has a
-		// namespace.
+		// The element has an id of its own and the id of a relationship. Only the attribute with
+		// the relationship's id has a namespace.
 		for _, attr := range s.Attr {
 			if r, ok := rels[attr.Value]; ok && attr.Name.Local == "id" && attr.Name.Space != "" && a.Has(r.part) {
 				slides = append(slides, r.part)

@@ -55,12 +55,12 @@ func readStyles(a *pack.Archive, part string) (styles, error) {
 	return all, err
 }
 
-// maxName is the maximum length of a style's names and values in bytes. The limit is needed because
-// they are examined for every paragraph.
+// maxName is the maximum length of a style's values, such as its name, in bytes. The limit is
+// needed because these values are examined for every paragraph.
 const maxName = 200
 
-// set sets the property of a style that corresponds to the element with the name what. It truncates
-// the value to maxName bytes.
+// set sets the property of a style that corresponds to an element, whose name is the argument what.
+// It truncates the value to maxName bytes.
 func (s *style) set(what, val string) {
 	val = val[:min(len(val), maxName)]
 	switch what {

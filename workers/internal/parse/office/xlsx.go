@@ -83,7 +83,7 @@ func unreadable(err error) error {
 }
 
 // checkParts rejects workbooks whose XML declares entities, as the readers of other formats do. The
-// library would not check this. All XML parts count towards the limit on decompressed bytes.
+// library does not check this. All XML parts count towards the limit on decompressed bytes.
 func checkParts(a *pack.Archive) error {
 	for _, name := range a.Names() {
 		lower := strings.ToLower(name)
@@ -144,7 +144,8 @@ func (w *workbook) sheet(name string) error {
 				Code: document.TooLarge, Message: fmt.Sprintf("The sheets have more than the maximum of %d cells.", maxCells),
 			}
 		}
-		// The lower 12 bits wrap around about once in 4,096 cells, so ctx is checked that often.
+		// The lower 12 bits of w.cells wrap around about once in 4,096 cells, so ctx is checked
+		// that often.
 		if w.cells&0xFFF < len(cells)+1 && w.ctx.Err() != nil {
 			return w.ctx.Err()
 		}
@@ -191,7 +192,8 @@ func (t *sheetRows) add(cells []string) error {
 }
 
 // begin writes the rows that add has stored: titles above the table, the table's header, and its
-// first rows. Later calls have no effect, so sheet calls it at the end of each sheet.
+// first rows. Later calls have no effect, so the method sheet also calls begin at the end of each
+// sheet.
 //
 // A row with a single text is a title if other rows are wider. The first wider row is the header if
 // it names columns and another row follows.

@@ -20,7 +20,7 @@ const (
 	maxEntry   = 128 << 20 // bytes of a decompressed entry
 	maxAll     = 512 << 20 // declared bytes of all entries when decompressed
 	maxRead    = 384 << 20 // maximum number of bytes of all entries that are read, when decompressed
-	ratioFrom  = 8 << 20   // an entry is a bomb if it is larger than this and maxRatio times as large as its compressed form
+	ratioFrom  = 8 << 20   // an entry larger than this is a bomb if its size is more than maxRatio times its compressed size
 	maxRatio   = 400
 )
 
@@ -40,7 +40,7 @@ var ErrNoPart = errors.New("the archive does not have this part")
 // Open checks an archive without decompressing it. Its errors are of type *document.Failure: the
 // code is damaged or too_large. Entries that are folders or have insecure names are ignored.
 func Open(content []byte) (*Archive, error) {
-	if bytes.Count(content, []byte("PK\x01\x02")) > 4*maxEntries { // reading the directory needs memory, so count its entries before
+	if bytes.Count(content, []byte("PK\x01\x02")) > 4*maxEntries { // reading the directory needs memory, so count the entries first
 		return nil, tooMany()
 	}
 
@@ -126,8 +126,9 @@ func (a *Archive) Names() []string { return a.names }
 // Has reports whether a part exists. Names are compared without regard to case.
 func (a *Archive) Has(name string) bool { return a.parts[key(name)] != nil }
 
-// Read decompresses a part. It returns ErrNoPart if the archive does not contain the part. Any
-// other error is of type *document.Failure. Its code is password_protected, damaged or too_large.
+// Read decompresses a part. If the archive does not contain the part, the error wraps ErrNoPart.
+// Any other error is of type *document.Failure. Its code is password_protected, damaged or
+// too_large.
 //
 // Each call decompresses the part again and counts towards maxRead, so a caller should keep the
 // content.
@@ -175,8 +176,8 @@ func tooMany() error {
 	}
 }
 
-// bomb returns the failure for an archive that is too large when decompressed. how describes the
-// excess.
+// bomb returns the failure for an archive that is too large when decompressed. The argument how
+// describes the excess.
 func bomb(how string, args ...any) error {
 	return &document.Failure{Code: document.TooLarge, Message: "The file is too large when decompressed: " + fmt.Sprintf(how, args...) + "."}
 }

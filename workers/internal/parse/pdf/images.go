@@ -19,7 +19,8 @@ import (
 )
 
 const (
-	// ocrDPI is the resolution for recognition, in pixels per inch. It is lower for large pages.
+	// ocrDPI is the resolution for recognition, in pixels per inch. The actual resolution is lower
+	// for large pages.
 	ocrDPI     = 300
 	ocrPixels  = 3500 // pixels of the longer side of an image
 	lookPixels = 300  // pixels of the longer side of the image that is examined to find blank pages
@@ -63,14 +64,14 @@ type images struct {
 	scratch string
 }
 
-// newImages returns the images of a document. The time limit counts from now.
+// newImages returns the images of a document. The time limit begins with this call.
 func newImages(c Config) *images { return &images{config: c, began: time.Now()} }
 
 // read adds recognized text to a page whose text layer has no words. It returns only the error of
-// ctx. A page that could not be read keeps no words and is recorded.
+// ctx. A page that could not be read still has no words, and its number is recorded.
 func (m *images) read(ctx context.Context, p *page) error {
-	// Without tesseract, a blank page is still distinguished from a page with an image. Only the
-	// latter is worth a note.
+	// Without tesseract, a blank page is still distinguished from a page with an image. Only a page
+	// with an image is mentioned in a note.
 	if !m.available(ctx) {
 		if m.looks++; m.looks <= maxLooks {
 			image, _ := m.render(ctx, p, lookPixels)
@@ -183,7 +184,7 @@ func (m *images) render(ctx context.Context, p *page, pixels int) (image []byte,
 	n := strconv.Itoa(p.number)
 	name := filepath.Join(m.scratch, "page")
 	args := []string{"-f", n, "-l", n, "-scale-to", strconv.Itoa(pixels), "-gray", "-singlefile", m.config.Path, name}
-	// pdftoppm writes to a file, because tesseract reads the image from one.
+	// pdftoppm writes to a file, because tesseract reads the image from a file.
 	if _, err := output(ctx, 0, nil, "pdftoppm", args...); err != nil {
 		return nil, ""
 	}
@@ -197,7 +198,7 @@ func (m *images) render(ctx context.Context, p *page, pixels int) (image []byte,
 }
 
 // uniform reports whether all pixels of a PGM image have the same brightness, so that the page is
-// blank. A truncated image counts as blank.
+// blank. An image without a complete header or without pixels counts as blank.
 func uniform(image []byte) bool {
 	for range 3 { // skip the three header lines: kind, size and depth
 		_, rest, found := bytes.Cut(image, []byte("\n"))
@@ -209,8 +210,9 @@ func uniform(image []byte) bool {
 	return len(image) == 0 || bytes.Count(image, image[:1]) == len(image)
 }
 
-// recognize runs tesseract on the image of a page and adds the words to the page. pixel is the size
-// of a pixel in points. It records the page as recognized, blank or failed.
+// recognize runs tesseract on the image of a page and adds the words to the page. The argument
+// pixel is the size of a pixel in points. recognize records the page as recognized, blank or
+// failed.
 func (m *images) recognize(ctx context.Context, p *page, image string, pixel float64) {
 	// Without this limit, tesseract would start a thread for each processor.
 	dpi := strconv.Itoa(int(72/pixel + 0.5))
@@ -230,8 +232,9 @@ func (m *images) recognize(ctx context.Context, p *page, image string, pixel flo
 	m.recognized = append(m.recognized, p.number)
 }
 
-// fill adds words that tesseract has recognized to their page. pixel is the size of a pixel in
-// points. The height of a word depends on its letters, so each word gets the height of its line.
+// fill adds the words that tesseract has recognized on a page to this page. The argument pixel is
+// the size of a pixel in points. The height of a word depends on its letters, so each word gets the
+// height of its line.
 func (p *page) fill(tsv io.Reader, pixel float64) error {
 	width, height := p.width, p.height
 	// The scanner resets the page and numbers it from 1, so the page's own values are restored.
@@ -256,8 +259,8 @@ func (p *page) recognizedBody() float64 {
 	return recognizedScale * own.body()
 }
 
-// notes returns notes for the person who uploaded the document, about pages that were not read or
-// may contain errors. Each is a full sentence. It returns nil if all pages had text.
+// notes returns sentences for the person who uploaded the document. They mention pages that were
+// not read, or whose text may contain errors. notes returns nil if all pages had text.
 func (m *images) notes() (list []string) {
 	for _, n := range []struct {
 		pages     []int
@@ -283,9 +286,9 @@ func (m *images) notes() (list []string) {
 	return list
 }
 
-// noTextFailure removes the temporary images. empty is true if the whole document has no text. In
-// that case, noTextFailure returns an error that states the reason; otherwise it returns nil. It is
-// called once, after the last page.
+// noTextFailure removes the temporary images. The argument empty is true if the whole document has
+// no text. In that case, noTextFailure returns an error that states the reason; otherwise it
+// returns nil. It is called once, after the last page.
 func (m *images) noTextFailure(empty bool) error {
 	if m.scratch != "" {
 		_ = os.RemoveAll(m.scratch) // on an error, the files are removed together with the sandbox

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// maxHeadingLines and maxHeadingSize, in bytes, limit the length of a heading. Longer text of
-	// the same height is considered text in large print.
+	// maxHeadingLines and maxHeadingSize, in bytes, limit the length of a heading. Text with a
+	// heading's height that exceeds these limits is considered text in large print.
 	maxHeadingLines = 4
 	maxHeadingSize  = 250
 	stepsPerPoint   = 4 // heights are rounded to quarters of a point
@@ -27,8 +27,8 @@ var levels = []float64{1.7, 1.38, 1.17}
 // point. The most frequent height is the body height, which is the height of ordinary text.
 type sizes map[int]int
 
-// add counts the text of a page by its height. Each line counts with the height of most of its
-// text.
+// add adds the text of a page to the counts. All text of a line is counted for the height that most
+// of the line's text has.
 func (s sizes) add(p *page) {
 	for _, l := range p.lines {
 		n := 0
@@ -98,7 +98,7 @@ type layout struct {
 	// box surrounds the lines in parts.
 	box    box
 	number int // number of the last item of a numbered list
-	// err is the first error of put. No block is written after it.
+	// err is the first error of put. After this error, no block is written.
 	err error
 }
 
@@ -193,7 +193,8 @@ func (l *layout) add(kind document.Kind, ln line) {
 	l.box = l.box.with(ln.box)
 }
 
-// end writes the block that is being assembled, if there is one, and begins with an empty block.
+// end writes the block that is being assembled, if there is one, and removes its lines. The next
+// line then begins a new block.
 func (l *layout) end() {
 	if len(l.parts) > 0 && l.err == nil {
 		bounds := domain.Box{l.box.x0, l.box.y0, l.box.x1, l.box.y1}
@@ -254,7 +255,7 @@ func (l *layout) headingLevel(b block) int {
 		}
 	}
 
-	// A heading of ordinary height must be short, and not smaller than the body.
+	// A heading of ordinary height must be short, and not lower than ordinary text.
 	if n > 1 || height < 0.98*l.body || letters > maxHeadingSize/2 {
 		return 0
 	}
@@ -295,9 +296,9 @@ func (l *layout) hasLetters(b block) bool {
 	return false
 }
 
-// beginsItem reports whether a line begins a list item, with a bullet or with the next number.
-// first is true for the first line of a block, where a list may begin with any number. A line with
-// only a mark is not an item.
+// beginsItem reports whether a line begins a list item, with a bullet or with the next number. The
+// argument first is true for the first line of a block, where a list may begin with any number. A
+// line with only a mark is not an item.
 func (l *layout) beginsItem(ln line, first bool) bool {
 	if ln.end-ln.first < 2 {
 		return false

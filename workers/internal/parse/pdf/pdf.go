@@ -66,7 +66,7 @@ type pdfInfo struct {
 // read reads the document at path. It begins with the first pages before the number of pages is
 // known, so that pdfinfo and pdftotext run at the same time.
 //
-// The error is the reason of the first range that failed, an error of ctx, a failure of the limits,
+// The error is the error of the first range that failed, an error of ctx, a failure of the limits,
 // or the reason why the document has no text.
 func (r *documentReader) read(ctx context.Context, path string) (document.Info, error) {
 	asked := make(chan pdfInfo, 1)
@@ -104,9 +104,9 @@ func (r *documentReader) read(ctx context.Context, path string) (document.Info, 
 	return info, r.images.noTextFailure(r.out.Empty())
 }
 
-// all writes all pages in order. It begins with the range first, which is already being read, and
-// divides the remaining pages into further ranges. pages is the total number of pages, or 0 if the
-// range first contains all pages.
+// all writes all pages in order. It begins with the argument first, a range that is already being
+// read, and divides the remaining pages into further ranges. pages is the total number of pages, or
+// 0 if the range first contains all pages.
 func (r *documentReader) all(ctx context.Context, first *pageRange, pages int) error {
 	others := r.ranges.beginAll(ctx, firstPages+1, pages)
 	if err := r.follow(ctx, first); err != nil {
@@ -139,8 +139,8 @@ func (r *documentReader) follow(ctx context.Context, part *pageRange) error {
 }
 
 // take adds a page to the waiting pages. When the body height is known, it writes the waiting
-// pages. The first pages wait, because headings are recognized by their height relative to the
-// body.
+// pages. The first pages wait, because headings are recognized by their height relative to the body
+// height.
 func (r *documentReader) take(ctx context.Context, p *page) error {
 	r.sizes.add(p)
 	r.seen += len(p.text)

@@ -18,7 +18,7 @@ const complaintSize = 16 << 10
 
 // program is a running program of poppler or tesseract. Its output is read from stdout.
 type program struct {
-	// cmd is the command. said is the beginning of the command's standard error.
+	// The field said is the beginning of the standard error of the command cmd.
 	cmd    *exec.Cmd
 	stdout io.Reader
 	said   complaint
@@ -33,8 +33,9 @@ func (c *complaint) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// start starts a program. env is added to the environment of this process. The program is killed
-// when ctx ends. The caller must read stdout to its end and then call finish, or call abandon.
+// start starts a program. The variables in the argument env are added to the environment of this
+// process. The program is killed when ctx ends. The caller must read stdout to its end and then
+// call finish, or call abandon.
 //
 // If the program is not installed, start fails with the code internal and a message for the
 // operator.
@@ -58,8 +59,9 @@ func start(ctx context.Context, env []string, name string, args ...string) (*pro
 	return p, nil
 }
 
-// output runs a program and returns its output, truncated to maximum bytes. env is added to the
-// environment. The error is nil only if the program succeeded.
+// output runs a program and returns its output, truncated to the number of bytes in the argument
+// maximum. The variables in the argument env are added to the environment. The error is nil only if
+// the program succeeded.
 func output(ctx context.Context, maximum int64, env []string, name string, args ...string) ([]byte, error) {
 	p, err := start(ctx, env, name, args...)
 	if err != nil {
@@ -74,7 +76,8 @@ func output(ctx context.Context, maximum int64, env []string, name string, args 
 }
 
 // finish waits until the program has exited. If the program could not read the document, finish
-// returns the reason as a *document.Failure. It must be called exactly once, after stdout was read.
+// returns the reason as a *document.Failure. The method finish must be called exactly once, after
+// stdout was read.
 func (p *program) finish() error {
 	err := p.cmd.Wait()
 	if err == nil {
@@ -98,7 +101,7 @@ const (
 	exitPermission = 3
 )
 
-// These are the reasons for which a program fails, as messages for the person who uploaded the
+// These failures state why a program failed. The messages are for the person who uploaded the
 // document.
 var (
 	errEncrypted = &document.Failure{
@@ -124,9 +127,9 @@ var (
 	}
 )
 
-// explain returns the failure for a program that did not succeed. said is the program's standard
-// error. The signal is examined first, because the kernel ends programs that exceed limits with
-// signals.
+// explain returns the failure for a program that did not succeed. The argument said is the
+// program's standard error. The signal is examined first, because the kernel ends programs that
+// exceed limits with signals.
 func explain(status syscall.WaitStatus, said string) *document.Failure {
 	if status.Signaled() {
 		switch status.Signal() { //nolint:exhaustive // any other signal is a crash

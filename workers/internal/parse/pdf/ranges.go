@@ -18,11 +18,11 @@ const (
 	// rangePages is the number of pages in each further range. It is small enough that all
 	// processes have work, and large enough that opening the document for each range costs little.
 	rangePages = 32
-	// maxProcesses is the number of processes that read one document simultaneously. It is small
-	// because other documents are being read at the same time.
+	// maxProcesses is the maximum number of processes that read one document simultaneously. It is
+	// small because other documents are being read at the same time.
 	maxProcesses = 4
-	// roomAhead is the maximum number of bytes of a range that wait in memory until earlier ranges
-	// are written. When it is reached, the process that reads the range waits.
+	// roomAhead limits the bytes of a range that wait in memory until earlier ranges are written.
+	// While more bytes are in memory, the process that reads the range waits.
 	roomAhead = 8 << 20 // bytes
 )
 
@@ -63,7 +63,7 @@ func (r *pageRange) read(ctx context.Context, path string, spare *sync.Pool) {
 	}
 
 	err = r.scan(ctx, newScanner(text.stdout, r.first, 1), spare)
-	// Any error except the end of the output means that the rest is not wanted.
+	// After any error except the end of the output, the rest of the output is not needed.
 	if !errors.Is(err, io.EOF) {
 		r.err = abandon(text, err)
 		return
@@ -160,7 +160,8 @@ func newRangeReader(path string) *rangeReader {
 }
 
 // begin starts to read a range as soon as a slot is free, and does not wait for its pages. It
-// returns nil if ctx ends before that. last is 0 if the range ends with the document.
+// returns nil if ctx ends before a slot is free. The argument last is 0 if the range ends with the
+// document.
 func (r *rangeReader) begin(ctx context.Context, first, last int) *pageRange {
 	select {
 	case r.slots <- struct{}{}:

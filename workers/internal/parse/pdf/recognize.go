@@ -9,8 +9,8 @@ import (
 const maxRecognized = 64 << 10
 
 // Recognize returns the text in an image file, or "" if tesseract is not installed or fails. The
-// text is UTF-8 and has at most maxRecognized bytes. The reader process uses it for images that are
-// attached to messages.
+// text is UTF-8 and has at most maxRecognized bytes. The reader process uses Recognize for images
+// that are attached to messages.
 func Recognize(ctx context.Context, path string) string {
 	m := newImages(Config{})
 	if !m.available(ctx) {

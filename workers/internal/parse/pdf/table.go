@@ -19,8 +19,8 @@ const (
 	sameLine = 0.35
 )
 
-// row is a row of a table. It consists of the blocks from first up to, but not including, end. The
-// blocks are side by side, and each has a single line.
+// row is a row of a table. It consists of the blocks whose index is at least first and less than
+// end. The blocks are side by side, and each has a single line.
 type row struct{ first, end int }
 
 // cells returns the total number of cells in rows.
@@ -93,8 +93,9 @@ func (l *layout) fits(r row, columns *[]box) bool {
 	return l.widen(r, found, columns)
 }
 
-// widen widens columns so that they contain the cells of a row. found contains the column of each
-// cell. widen returns false if a cell has no column, or if two cells have the same column.
+// widen widens columns so that they contain the cells of a row. The argument found contains the
+// column of each cell. If there are no columns yet, each cell becomes a column. Otherwise, widen
+// returns false if a cell has no column, or if two cells have the same column.
 func (l *layout) widen(r row, found []int, columns *[]box) bool {
 	begins := len(*columns) == 0
 	seen := map[int]bool{}

@@ -19,9 +19,9 @@ const (
 	wideGap = 0.6
 )
 
-// lineText returns the text of a line in reading order. leftToRight is the direction of the page.
-// Words are separated by single spaces where the gap between them is wide enough. Ligatures are
-// replaced by letters.
+// lineText returns the text of a line in reading order. The argument leftToRight is true if the
+// page is written from left to right. Words are separated by single spaces where the gap between
+// them is wide enough. Ligatures are replaced by letters.
 func (p *page) lineText(l line, leftToRight bool) string {
 	var b strings.Builder
 	b.Grow(max(l.size(p), 0) + l.end - l.first) // a single space is added between words
@@ -44,8 +44,8 @@ func (p *page) lineText(l line, leftToRight bool) string {
 	return expand(text)
 }
 
-// apart reports whether two consecutive words of a line are separated by a space. i and j are the
-// indexes of the words in the page.
+// apart reports whether two consecutive words of a line are separated by a space. The arguments i
+// and j are the indexes of the words in the page.
 func (p *page) apart(i, j int) bool {
 	a, b := &p.words[i], &p.words[j]
 	gap, size := max(b.x0-a.x1, a.x0-b.x1), min(a.height(), b.height())
@@ -112,7 +112,7 @@ func class(r rune) bidi.Class {
 // reorder converts a line from visual order, which begins at the left, to reading order. It
 // reverses the characters in each sequence of right-to-left text. On a right-to-left page, it also
 // reverses the order of the sequences. Neutral characters inside of a sequence belong to the
-// sequence. reorder changes the slice seen.
+// sequence. reorder changes the argument seen.
 func reorder(seen []rune, leftToRight bool) string {
 	if !leftToRight {
 		slices.Reverse(seen)

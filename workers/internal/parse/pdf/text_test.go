@@ -6,7 +6,7 @@ import (
 
 func TestReorder(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct { // parentheses stay in visual order: only the glyphs of the font show which is the opening one
+	for _, c := range []struct { // parentheses stay in visual order: only the font's glyphs show which parenthesis opens
 		seen        string
 		leftToRight bool
 		want        string

@@ -29,7 +29,8 @@ func (b box) with(o box) box {
 func (b box) height() float64 { return b.y1 - b.y0 }
 func (b box) width() float64  { return b.x1 - b.x0 }
 
-// word is a sequence of characters without spaces. from and to are offsets in the text of the page.
+// word is a sequence of characters without spaces. The fields from and to are offsets in the text
+// of the page.
 type word struct {
 	box
 
@@ -43,8 +44,8 @@ type line struct {
 	first, end int // indexes of words
 }
 
-// block is a range of lines that belong together. flow is the number of the sequence of blocks,
-// such as a column, to which it belongs.
+// block is a range of lines that belong together. The field flow is the number of the sequence of
+// blocks, such as a column, to which the block belongs.
 type block struct {
 	box
 
@@ -69,7 +70,7 @@ type page struct {
 }
 
 // reset empties the page object, so that it can hold the page with the given number. It keeps the
-// memory.
+// allocated memory for reuse.
 func (p *page) reset(number int) {
 	*p = page{number: number, text: p.text[:0], words: p.words[:0], lines: p.lines[:0], blocks: p.blocks[:0]}
 }
@@ -83,8 +84,9 @@ func (p *page) size() int64 {
 // word returns the text of the word with the index i. It is valid until the page is reset.
 func (p *page) word(i int) []byte { return p.text[p.words[i].from:p.words[i].to] }
 
-// Columns of a row. The third column differs: for pdftotext, it is the number of a flow, which has
-// several blocks. For tesseract, it is the number of a block, which has several paragraphs.
+// Columns of a row. The meaning of the third column depends on the program. For pdftotext, it is
+// the number of a flow, which has several blocks. For tesseract, it is the number of a block, which
+// has several paragraphs.
 const (
 	tsvLevel = iota
 	tsvPage
@@ -128,8 +130,8 @@ type scanner struct {
 	insideWord bool   // true if the last row was a word, which may continue after a newline
 }
 
-// newScanner returns a scanner of r. first is the number of the first page. unit is the size of the
-// program's unit of length in points.
+// newScanner returns a scanner of r. The argument first is the number of the first page. The
+// argument unit is the size of the program's unit of length in points.
 func newScanner(r io.Reader, first int, unit float64) *scanner {
 	return &scanner{in: bufio.NewReaderSize(r, scanBuffer), unit: unit, read: first - 1}
 }
@@ -162,8 +164,8 @@ func (s *scanner) next(p *page) error {
 	}
 }
 
-// take adds a row to the page. It ignores rows before the first page, such as the header. inside is
-// false for these rows. It returns errTooMuch if the page exceeds a limit.
+// take adds a row to the page. It ignores rows before the first page, such as the header. The
+// argument inside is false for these rows. It returns errTooMuch if the page exceeds a limit.
 func (s *scanner) take(p *page, row []byte, inside bool) error {
 	var cells [tsvColumns][]byte
 	rest, whole := row, true
@@ -263,8 +265,8 @@ func (s *scanner) row() ([]byte, error) {
 	return bytes.TrimRight(l, "\r\n"), nil
 }
 
-// rest reads the rest of a row that is longer than the buffer, up to maxLine bytes. l is the
-// beginning of the row.
+// rest reads the rest of a row that is longer than the buffer, up to maxLine bytes. The argument l
+// is the beginning of the row.
 func (s *scanner) rest(l []byte) ([]byte, error) {
 	s.long = append(s.long[:0], l...)
 	for {
@@ -279,13 +281,14 @@ func (s *scanner) rest(l []byte) ([]byte, error) {
 	}
 }
 
-const maxCoordinate = 1e6 // in points; larger than any page
+const maxCoordinate = 1e6 // in points; larger than the width or height of any page
 
 // maxDigits is the largest number of digits with which every number fits into an int64.
 const maxDigits = 18
 
 // decimal parses a number in the format of poppler. It returns 0 for any other text, and for
-// numbers that are larger than any page. Exponents and other forms of numbers do not occur.
+// numbers with more than maxDigits characters or of at least maxCoordinate. Exponents and other
+// forms of numbers do not occur.
 func decimal(text []byte) float64 {
 	digits, minus := bytes.CutPrefix(text, []byte("-"))
 	if len(digits) > maxDigits {

@@ -11,8 +11,8 @@ import (
 
 // Limits on delimited values.
 const (
-	maxQuoted  = 256 << 10 // maximum number of bytes up to a cell's closing quote; if there is none, the quote is ordinary text
-	maxScanned = 32 << 20  // maximum number of bytes scanned for closing quotes that do not exist; beyond it, all quotes are ordinary text
+	maxQuoted  = 256 << 10 // maximum number of bytes up to a cell's closing quote; otherwise the opening quote is text
+	maxScanned = 32 << 20  // bytes scanned for closing quotes that do not exist, after which all quotes are ordinary text
 	maxCells   = 16_384    // cells in a row
 	sampleRows = 50        // number of rows from which the delimiter is detected
 )
@@ -30,7 +30,7 @@ func TSV(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info,
 }
 
 // table reads delimited values. If delimiter is 0, table detects it. A first line such as "sep=;"
-// takes precedence over the argument and over detection.
+// takes precedence over the argument delimiter and over detection.
 func table(ctx context.Context, in parse.Input, out *parse.Writer, delimiter byte) error {
 	text, _ := charset.Decode(in.Content, in.Charset)
 	text = parse.Lines(text)
@@ -47,8 +47,8 @@ func table(ctx context.Context, in parse.Input, out *parse.Writer, delimiter byt
 }
 
 // rowsFor writes the rows of a table: titles above the table, its header, and its data. Empty rows
-// are omitted. It checks ctx every 1,000 rows. rows is passed by value, because the first rows are
-// read twice.
+// are omitted. It checks ctx every 1,000 rows. The argument rows is passed by value, because the
+// first rows are read twice.
 func rowsFor(ctx context.Context, rows records, out *parse.Writer) error {
 	widest := usualWidth(rows)
 	first := true
@@ -100,8 +100,8 @@ func (r *records) next() []string {
 	}
 }
 
-// cell reads a cell. end is true if the cell is the last one in its row. A quote without a closing
-// quote belongs to the text of the cell.
+// cell reads a cell. The result end is true if the cell is the last cell of its row. A quote
+// without a closing quote belongs to the text of the cell.
 func (r *records) cell() (cell string, end bool) {
 	// A few spaces before an opening quote are allowed.
 	body := strings.TrimLeft(r.text[:min(len(r.text), 64)], " ")
@@ -133,8 +133,9 @@ func (r *records) pass(rest string) (end bool) {
 	return rest[0] == '\n'
 }
 
-// quoted reads a cell up to its closing quote. s begins after the opening quote. ok is false if no
-// closing quote is followed by a delimiter or the end of the row, within maxQuoted bytes.
+// quoted reads a cell up to its closing quote. The argument s begins after the opening quote. The
+// result ok is false if no closing quote is followed by a delimiter or the end of the row, within
+// maxQuoted bytes.
 func quoted(s string, delimiter byte) (cell, after string, ok bool) {
 	head := s[:min(len(s), maxQuoted)]
 	for i := 0; i < len(head); i++ {

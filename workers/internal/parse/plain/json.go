@@ -65,9 +65,10 @@ func tokens(text string) *jsontext.Decoder {
 	return jsontext.NewDecoder(bytes.NewBufferString(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
-// survey counts the consecutive JSON values in a text. deep is true if the values are nested too
-// deeply. values is 0 if the text is not JSON. A text with several values is not considered JSON if
-// the first value is a scalar: such a text is, for example, a list of numbers.
+// survey counts the consecutive JSON values in a text. The result deep is true if the values are
+// nested too deeply. The result values is 0 if the text is not JSON. A text with several values is
+// not considered JSON if the first value is a scalar: such a text is, for example, a list of
+// numbers.
 func survey(text string) (values int, deep bool) {
 	in := tokens(text)
 	scalar := false

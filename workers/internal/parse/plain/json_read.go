@@ -34,8 +34,8 @@ type pairs struct {
 	flushed bool // true if some values were already written as lines, so that the object cannot become a row
 }
 
-// next reads the next value of the document. path is the path of the value, or "" for the document
-// itself. The method adds the values to the list into.
+// next reads the next value of the document. The argument path is the path of the value, or "" for
+// the document itself. The method adds the values to the list into.
 func (r *jsonReader) next(path string, into *pairs) error {
 	t, err := r.tokens.ReadToken()
 	if err != nil {
@@ -86,8 +86,8 @@ func (r *jsonReader) object(path string, into *pairs) error {
 // written together with its path.
 const maxPath = 1000
 
-// join returns the path of the value with the given name in an object. path is the path of the
-// object, which is returned unchanged if it is too long.
+// join returns the path of the value with the given name in an object. The argument path is the
+// path of the object. If this path is too long, join returns it unchanged.
 func join(path, name string) string {
 	if len(path) > maxPath {
 		return path
@@ -146,8 +146,8 @@ func (r *jsonReader) elements(path string, into *pairs) error {
 	return r.add(path, strings.Join(words, ", "), into)
 }
 
-// index returns the path of the element i of an array. path is the path of the array, which is
-// returned unchanged if it is too long.
+// index returns the path of the element i of an array. The argument path is the path of the array.
+// If this path is too long, index returns it unchanged.
 func index(path string, i int) string {
 	if len(path) > maxPath {
 		return path
@@ -155,9 +155,9 @@ func index(path string, i int) string {
 	return fmt.Sprintf("%s[%d]", path, i)
 }
 
-// element reads an object or an array that is an element of an array. opens is its first token.
-// table is the path of the array, and path is the path of the element. The values collected in into
-// are written first, so that the order of the document is kept.
+// element reads an object or an array that is an element of an array. The argument opens is the
+// first token of the element, table is the path of the array, and path is the path of the element.
+// The values in the argument into are written first, to keep the order of the document.
 func (r *jsonReader) element(table, path string, opens jsontext.Token, into *pairs) error {
 	if err := r.lines(into); err != nil { // write the values that precede this element
 		return err
@@ -182,8 +182,8 @@ func rowLike(all []pair) bool {
 }
 
 // row writes an object as a row. If the last header row lacks a name of the object, row writes a
-// new header row first. An object that lacks names of the header has empty cells. Names in the
-// header begin with the path of the array.
+// new header row first. If the object lacks a name of the header, the cell for this name is empty.
+// Names in the header begin with the path of the array.
 func (r *jsonReader) row(table, path string, all []pair) error {
 	names := make([]string, len(all))
 	for i, p := range all {
@@ -206,7 +206,7 @@ func (r *jsonReader) row(table, path string, all []pair) error {
 
 	cells := make([]string, len(r.head))
 	for i, p := range all {
-		// If an object contains the same name several times, its values are joined.
+		// If an object contains the same name several times, the values of this name are joined.
 		if at := slices.Index(r.head, names[i]); cells[at] == "" {
 			cells[at] = p.text
 		} else {
@@ -240,7 +240,7 @@ func (r *jsonReader) add(path, text string, into *pairs) error {
 }
 
 // lines writes values as lines. Each line begins with the path of its value. Lines are combined to
-// paragraphs of about maxLines bytes. Afterwards the list of is empty.
+// paragraphs of about maxLines bytes. Afterwards the list in the argument of is empty.
 func (r *jsonReader) lines(of *pairs) error {
 	var b strings.Builder
 	for _, p := range of.all {

@@ -48,9 +48,9 @@ func writeText(ctx context.Context, text string, out *parse.Writer) error {
 	return passage(lines, out)
 }
 
-// passage writes consecutive lines that have no empty line between them: as a heading and the rest,
-// a list, verbatim text, or a paragraph. The lines of a paragraph are joined only if they look
-// wrapped. Otherwise they remain lines, as in an address.
+// passage writes consecutive lines that have no empty line between them: as a list, verbatim text
+// or a paragraph. If the lines begin with a heading, passage writes the heading first. The lines of
+// a paragraph are joined only if they look wrapped. Otherwise they remain lines, as in an address.
 func passage(lines []string, out *parse.Writer) error {
 	if len(lines) == 0 {
 		return nil
@@ -80,9 +80,9 @@ func passage(lines []string, out *parse.Writer) error {
 var numbered = regexp.MustCompile(`^(?:(?:[1-9][0-9]?\.){1,4}[1-9]?[0-9]?|(?i:chapter|section|part|appendix|kapitel|abschnitt|teil|chapitre|capítulo) (?:[0-9]{1,3}|[IVXLC]{1,6}|[A-Z])[.:]?)\s+\p{Lu}[^.!?;]*$`)
 
 // heading separates a heading, which is underlined or numbered, from the lines that follow it. It
-// returns the heading's level and text, and these lines. ok is false if lines do not begin with a
-// heading. Levels begin at 1; the kind of the underline or the depth of the number determines the
-// level.
+// returns the heading's level and text, and these lines. The result ok is false if the lines do not
+// begin with a heading. Levels begin at 1; the kind of the underline or the depth of the number
+// determines the level.
 func heading(lines []string) (level int, title string, rest []string, ok bool) {
 	first := strings.TrimSpace(lines[0])
 	length := utf8.RuneCountInString(first)
@@ -135,8 +135,8 @@ func listed(lines []string) bool {
 	return true
 }
 
-// items writes the items of a list. It removes bullets but keeps numbers. lines must satisfy
-// listed, so each item begins with a line that bullet matches.
+// items writes the items of a list. It removes bullets but keeps numbers. The function listed must
+// return true for the argument lines, so each item begins with a line that bullet matches.
 func items(lines []string, out *parse.Writer) error {
 	from := 0
 	for i := 1; i <= len(lines); i++ {
@@ -188,8 +188,8 @@ func uneven(lines []string) bool {
 func indent(l string) int { return len(l) - len(strings.TrimLeft(l, " \t")) }
 
 // wrapped reports whether lines are a single paragraph that was wrapped. In such a paragraph, all
-// lines but the last are about equally long. The longest line must have 40 to 160 columns. A single
-// line counts as wrapped.
+// lines except the last are about equally long. The longest line must have 40 to 160 columns. A
+// single line counts as wrapped.
 func wrapped(lines []string) bool {
 	if len(lines) == 1 {
 		return true
