@@ -79,7 +79,7 @@ func TestOpenAI(t *testing.T) {
 }
 
 // checkDropped checks that the client retried each dropped request once, and that each bill was
-// booked once. distinct is the number of different requests, by path.
+// booked once. The argument distinct maps each path to the number of different requests.
 func checkDropped(t *testing.T, s *testEnv, door *faultproxy.Door, distinct map[string]int, bills ...string) {
 	t.Helper()
 	for path, want := range distinct {

@@ -325,8 +325,8 @@ func (n sourceNumber) json() string {
 	return n.amount
 }
 
-// number formats a random number of the passage with write. It returns "" if the passage has no
-// numbers.
+// number formats a random number of the passage with the function write. It returns "" if the
+// passage has no numbers.
 func (g factGenerator) number(s *corpusSource, write func(sourceNumber) string) string {
 	if len(s.numbers) == 0 {
 		return ""

@@ -141,7 +141,7 @@ func TestChaosDemoLimitOutlivesAnIngress(t *testing.T) {
 		v.chat(t.Context(), in, "limit", "one too many").wantTurnedAway(t)
 	}
 
-	second.Kill9() // with the process, its cached rejections are lost
+	second.Kill9() // the cached rejections are lost with the process
 	second.Restart()
 	v.chat(t.Context(), second, "limit", "after the restart").wantTurnedAway(t)
 	within(t, began)

@@ -156,7 +156,7 @@ func strikeEffects(t *testing.T, role, signal string) {
 }
 
 // settleRun waits until a run has finished, and returns the number of decisions that the run
-// required. It decides as a person would who has asked the receiver whether the bill was paid.
+// required. It decides like a person who has asked the receiver whether the bill was paid.
 func settleRun(t *testing.T, c *cluster, owner account, receiver *till, b bill, id string) (asked int) {
 	t.Helper()
 	var r waitingRun

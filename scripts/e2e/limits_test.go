@@ -25,8 +25,8 @@ func TestAFloodDoesNotDelayOthers(t *testing.T) {
 
 	c := newCluster(t)
 	in, second := c.ingress(t), c.ingress(t)
-	// The worker has far fewer slots than the flood has runs, so the flood takes all of them.
-	// Another organization gets a reserved slot or the next slot that is released.
+	// The worker has far fewer slots than the flood has runs, so the flood takes all slots. Another
+	// organization gets a reserved slot or the next slot that is released.
 	c.worker(t, "WORKER_CONCURRENCY="+strconv.Itoa(slots))
 	flooder, other := signUp(t, in.url), signUp(t, in.url)
 	alone := timeOne(t, other)

@@ -2,7 +2,8 @@ package model
 
 import "fmt"
 
-// group models batch.Group in a worker. While a statement executes, requests wait for the next one.
+// group models batch.Group in a worker. While a statement executes, new requests wait for the next
+// statement.
 type group[Q fmt.Stringer, A any] struct {
 	asked *box[*batchRequest[Q, A]]
 	ask   func(t *task, batch []Q) ([]A, error) // executes a batch; the results are in the order of the requests

@@ -269,7 +269,7 @@ const parts = {
   },
 
   // The connection breaks after the service has received the request. The client's retry has the
-  // same idempotency key, so it gets the existing run.
+  // idempotency key of the first request, so the retry gets the existing run.
   async retries() {
     const dropping = at(DROPPING_URL, { maxRetries: 2 });
     const key = (name) => ({ headers: { "Idempotency-Key": `${name}-${Date.now()}` } });

@@ -20,7 +20,7 @@ const report = {};
 
 const at = (base, apiKey = PARLEY_API_KEY) => new OpenAI({ apiKey, baseURL: `${base}/v1`, dangerouslyAllowBrowser: true });
 const client = at(PARLEY_BASE_URL);
-const secure = (apiKey) => at(TLS_URL, apiKey); // because the clients accept only wss URLs
+const secure = (apiKey) => at(TLS_URL, apiKey); // the clients accept only wss URLs
 const kinds = { OpenAIRealtimeWS, OpenAIRealtimeWebSocket };
 
 async function api(path) {
@@ -189,7 +189,7 @@ function checkAnswer({ events, response, sound, transcript }) {
 }
 
 const parts = {
-  // Holds a session with three spoken turns and a typed one. One spoken turn is sent faster than
+  // Holds a session with three spoken turns and one typed turn. One spoken turn is sent faster than
   // real time, and another ends with an explicit commit.
   async conversation(kind) {
     const talk = await connect(kind);
@@ -383,8 +383,8 @@ const parts = {
   },
 };
 
-// refused checks that the service rejects the connection. It checks the response's status only with
-// `ws`, because a browser's WebSocket does not report it.
+// refused checks that the service rejects the connection. With `ws`, refused also checks the
+// response's status, which a browser's WebSocket does not report.
 async function refused(kind, options, status) {
   const talk = new Talk(await kinds[kind].create(secure(options.apiKey), { model: options.model ?? ECHO_ID }));
   while (talk.errors.length === 0) {

@@ -1,6 +1,6 @@
 // Lets agents call functions of the client through frameworks. Each framework calls the functions
 // in a loop, hands the chat over to another agent, or returns data that matches a schema. Parley's
-// agent also has its own tool, which books in a ledger; the Go test counts the bookings.
+// agent also has its own tool, which adds bookings to a ledger; the Go test counts the bookings.
 import assert from "node:assert/strict";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { ChatOpenAI } from "@langchain/openai";
