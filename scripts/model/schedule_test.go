@@ -14,12 +14,14 @@ const (
 	overdueBy  = time.Minute      // allowed delay after a deadline, for promise 1
 )
 
-// faultRates are the rates of faults in a schedule, each per 1000 steps or messages.
+// faultRates determines the faults of a schedule. The fields step and lost are rates per 1000 steps
+// or messages.
 type faultRates struct {
 	step int // rate at which a process dies, freezes or stalls between two steps
 	lost int // rate at which a message, a statement or its reply is lost or late
-	// maxBatchWait is the maximum time that claims and results wait for each other, in order to
-	// share a statement. If it is 0, they do not wait, as with a fast database.
+	// maxBatchWait is the maximum time that the first claim or result of a batch waits for others
+	// to share its statement. If maxBatchWait is 0, no claim or result waits, as with a fast
+	// database.
 	maxBatchWait time.Duration
 	// every is the mean time between two faults. Each fault has a random kind from kinds.
 	every time.Duration
@@ -55,7 +57,7 @@ type sim struct {
 	keys                       map[string]int // ID of the run for each key, as clients have received it
 	deadly                     map[int]int
 	fences                     map[intent]bool
-	free                       map[int]int // by organization, the seconds in which a run could have been dispatched but was not
+	free                       map[int]int // by run ID, for how many seconds in a row the run waited although a slot was free
 	quietSince                 time.Duration
 }
 

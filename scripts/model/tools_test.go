@@ -87,7 +87,7 @@ func (a *attempt) makeCall(t *task, turn, call int, w wanted) error {
 	case awaiting:
 		return parkError{call}
 	}
-	return nil // the call was done, denied or executed, so the model gets the result
+	return nil // the call was denied or its outcome is known, so the model gets the result
 }
 
 // send models sendNow: it sends the call to a tool worker and waits for the reply.
