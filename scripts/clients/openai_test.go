@@ -95,8 +95,9 @@ func checkDropped(t *testing.T, s *testEnv, door *faultproxy.Door, distinct map[
 }
 
 // TestFrameworks runs frameworks that use OpenAI's API. The connection of each framework breaks
-// once. If the framework sends idempotency keys, the connection breaks after the response.
-// Otherwise, the connection breaks while the model answers. No retry calls the model again.
+// once. If the framework sends idempotency keys, the connection breaks after the service has
+// responded, and the response is lost. Otherwise, the connection breaks while the model answers. No
+// retry calls the model again.
 func TestFrameworks(t *testing.T) {
 	t.Parallel()
 	needsNode(t)

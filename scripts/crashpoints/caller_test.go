@@ -35,7 +35,7 @@ func (a answer) into(t *testing.T, status int, value any) {
 }
 
 // send sends one request with the organization's API key. The argument header may override the key.
-// It is safe for concurrent use.
+// send is safe for concurrent use.
 func (b *testEnv) send(method, path string, header map[string]string, body any) answer {
 	return b.sendWithin(b.Context(), method, path, header, body)
 }

@@ -240,9 +240,9 @@ type cut struct {
 	at      failpoint.Point
 }
 
-// TestPartition disconnects each process from PostgreSQL and from NATS, in one direction and in
-// both. At that moment, the process is about to use the server. When the partition ends, the data
-// that the partition held back arrives.
+// TestPartition disconnects each process from PostgreSQL and from NATS, in one direction or in
+// both. When the partition begins, the process is about to use the server. When the partition ends,
+// the data that the partition held back arrives.
 func TestPartition(t *testing.T) {
 	t.Parallel()
 	ways := map[string]func(*testkit.FaultProxy){

@@ -160,8 +160,8 @@ func (b *testEnv) replaceStruck(strikes []strike, struck func()) (zombies []zomb
 }
 
 // resume resumes frozen processes. It waits until each of them has noticed that it lost its leases.
-// Tool workers notice it only when they execute another call, so resume starts calls and returns
-// their outcomes.
+// Tool workers notice the loss only when they execute another call, so resume starts calls and
+// returns their outcomes.
 func (b *testEnv) resume(zombies []zombie) (calls []settled) {
 	b.Helper()
 	for _, z := range zombies {

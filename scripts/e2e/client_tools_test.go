@@ -252,8 +252,8 @@ func TestWaitsForClientTools(t *testing.T) {
 		t.Errorf("a later message of the session did not wait: %d model calls", n)
 	}
 
-	// The same results may be repeated. Other results, and results that the run does not wait for,
-	// are rejected.
+	// A client may repeat the same result. A different result for the same call, and a result that
+	// the run does not wait for, are rejected.
 	results(id, "call_unknown", 7, false).refused(t, http.StatusBadRequest, "invalid_request")
 	for range 2 {
 		results(id, first, "sold out", true).want(t, http.StatusOK)

@@ -27,8 +27,8 @@ const (
 	closeTooBig = 1009
 )
 
-// attack is one way in which a client of the voice API attacks the service. name describes it in
-// the test's output.
+// attack is one way in which a client of the voice API attacks the service. The field name
+// describes the attack in the test's output.
 type attack struct {
 	name string
 	do   func(t *testing.T, owner account, in *edge)

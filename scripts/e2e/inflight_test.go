@@ -38,8 +38,8 @@ type inFlight struct {
 	ids []string // accepted runs
 }
 
-// newInFlight starts everything but the workers. Without -short, the test has 5,000 runs and does
-// not share the machine with other tests.
+// newInFlight starts everything except the workers. Without -short, the test has 5,000 runs and
+// does not share the machine with other tests.
 func newInFlight(t *testing.T, settings ...string) *inFlight {
 	t.Helper()
 	f := &inFlight{runs: inFlightLong, model: newHeldModel(t)}

@@ -85,11 +85,11 @@ func (b *balancer) await(t *testing.T, e *edge) {
 // b.mu.
 func (b *balancer) ready(e *edge) bool { return time.Since(b.asked[e]) < balancerPatience }
 
-// post sends an account's trigger to the next ready ingress. It returns an error if no ingress
-// becomes ready in time.
+// post sends an account's trigger to the next ready ingress. The returned answer contains an error
+// if no ingress becomes ready in time.
 func (b *balancer) post(ctx context.Context, of account, tr trigger) answer {
 	to := b.next()
-	for began := time.Now(); to == nil; to = b.next() { // no ingress is ready if one responds slowly while the other one restarts
+	for began := time.Now(); to == nil; to = b.next() { // no ingress is ready if one ingress responds slowly while the other one restarts
 		if time.Since(began) > balancerHolds {
 			return answer{err: fmt.Errorf("no ingress is ready for %q", tr.message)}
 		}

@@ -73,8 +73,8 @@ type runID int
 func (r runID) String() string { return fmt.Sprint(int(r)) }
 
 // claims models Store.Claim. It calls claim_runs, and void_claims for the runs that cannot be
-// claimed. If the second statement fails, no run gets a result, although the first has claimed some
-// of them.
+// claimed. If the second statement fails, no run gets a result, although the first statement has
+// claimed some of the runs.
 func (w *worker) claims(t *task, ids []runID) ([]claimAnswer, error) {
 	s := w.sim
 	claims, err := ask(t, fmt.Sprintf("Claim runs %v", ids), func() []claim { return s.db.claimAll(ids) })

@@ -8,7 +8,7 @@ import (
 
 const (
 	orgs       = 2
-	maxDrain   = 15 * time.Minute // maximum time between the last fault and the end of all work
+	maxDrain   = 15 * time.Minute // maximum time from the last fault or acceptance to the end of all work
 	patience   = time.Hour        // deadline of runs that must finish in time; too long for any fault to delay them past it
 	settleTime = 45 * time.Second // time for messages in flight after the last run has finished
 	overdueBy  = time.Minute      // allowed delay after a deadline, for promise 1
@@ -289,8 +289,8 @@ func (s *sim) expire(everybody *process, o *order) {
 	})
 }
 
-// client sends a request. If the request has a key, it repeats the request until the result is
-// final.
+// client sends a request. If the request has a key, client repeats the request until the result is
+// final, and sometimes cancels the run.
 func (s *sim) client(t *task, o order) {
 	limit := s.rng.between(time.Second, 30*time.Second)
 	for {

@@ -28,7 +28,8 @@ func (s *sim) beginToolWorker(n int) {
 	s.bus.workers[n] = w
 }
 
-// request is a call that is sent to a tool worker. It contains the call's capability.
+// request is a call that an agent worker sends to a tool worker. The fields run, fence, kind, call
+// and expires model the capability of the call (contract.Capability).
 type request struct {
 	run         *run
 	fence       int

@@ -1,6 +1,6 @@
-// Tests OpenAI's Realtime clients against Parley with speech in both directions. A part throws an
-// error if a result is wrong, so that the script's exit status is not 0. The script prints the
-// values that only the Go test can check.
+// Tests OpenAI's Realtime clients against Parley with speech in both directions. If a result is
+// wrong, a part of the script throws an error, and the script's exit status is not 0. The script
+// prints the values that only the Go test can check.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import OpenAI from "openai";
