@@ -130,8 +130,8 @@ func (s *workerFault) strike(c *cluster, k *talk, holder *testkit.Process) (d di
 	return d
 }
 
-// more continues to read a part of an answer until it has received further audio of at least the
-// duration d.
+// more continues to read an answer whose beginning is the argument a, until it has received further
+// audio of at least the duration d.
 func more(k *talk, a realtimeclient.Answer, d time.Duration) realtimeclient.Answer {
 	k.t.Helper()
 	want := len(a.PCM) + int(d.Seconds()*realtimeclient.BytesPerSecond)
