@@ -242,8 +242,8 @@ const parts = {
     (report.understood ??= []).push(first, next, transcript, heard);
   },
 
-  // Requests an answer in every way that the API offers. The speech recognizer knows all words of
-  // the answer.
+  // Requests an answer of which the speech recognizer knows all words, and checks the transcript
+  // and the audio of the answer.
   async answersWords(kind) {
     const talk = await connect(kind, { model: SAYS_ID });
     talk.say(`say: ${SPEECH.answer.text}`);
@@ -363,7 +363,8 @@ const parts = {
     talk.close();
   },
 
-  // Clients can retrieve items. The model receives items that a client has added.
+  // A client can add, retrieve and delete an item. Then it requests a text response with its own
+  // instructions and metadata.
   async items(kind) {
     const talk = await connect(kind);
     const item = { type: "message", role: "user", content: [{ type: "input_text", text: "Look at me." }], id: "item_mine" };

@@ -38,7 +38,7 @@ const without = await client.chat.completions.create({ model: AGENT_ID, messages
 assert.doesNotMatch(without.choices[0].message.content, /\*\*Files\*\*/);
 assert.equal(await open(without.choices[0].message.annotations[0].url_citation.url), "a,b\n1,2\n");
 
-// The list of sources at the end of an answer does not become a part of the history.
+// The list of files at the end of an answer does not become a part of the history.
 const next = await client.chat.completions.create({ model: AGENT_ID, messages: [program, whole.choices[0].message, user("Thanks.")], metadata });
 const { input } = await api("GET", `/api/runs?id=${next.parley.runId}&timeline=1`);
 assert.equal(input.history.length, 1);

@@ -1,6 +1,6 @@
-// Stops answers as users of OpenAI's client, the AI SDK, AG-UI and MCP do. It also drops responses
-// before they reach OpenAI's client, which announces its retries, and the AI SDK's provider, which
-// does not.
+// Stops answers as users of OpenAI's client, the AI SDK, AG-UI and MCP do. It also makes requests
+// fail before their responses arrive: those of OpenAI's client, which announces its retries, and of
+// the AI SDK's provider, which does not.
 import assert from "node:assert/strict";
 import { HttpAgent } from "@ag-ui/client";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";

@@ -74,8 +74,8 @@ const parts = {
     assert.deepEqual(structuredResponse, { degrees: 7 });
   },
 
-  // The agent "forecaster" returns data that it makes from a function's result. The agent
-  // "reception" hands the chat over to "forecaster".
+  // The agent "Forecaster" returns data that it makes from a function's result. The agent
+  // "Reception" hands the chat over to "Forecaster".
   async handoffs() {
     for (const useResponses of [true, false]) await handOver(useResponses);
   },
