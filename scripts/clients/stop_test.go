@@ -12,7 +12,7 @@ func TestStop(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
 	s := withTestEnv(t)
-	message := "slowly " + strings.TrimSpace(strings.Repeat("word ", 400)) // the answer takes so long that its connection breaks before its end
+	message := "slowly " + strings.TrimSpace(strings.Repeat("word ", 400)) // the proxy breaks the connection before the end of this answer
 	leaving := s.faults(t).DropWhen(func() bool { return s.model.Count(message) > 0 })
 	var took struct{ Completion, Following, Chat, AGUI, MCP float64 } // in seconds, until the run was cancelled or the next answer arrived
 	decode(t, []byte(s.node(t, "stop.mjs", "STUB_ID="+s.agent(t, map[string]any{"model": "openai/stub"}),
