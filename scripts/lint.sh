@@ -1,7 +1,8 @@
 #!/bin/sh
 # scripts/lint.sh MODULE...: runs golangci-lint for each module, and gofumpt. It also checks the
-# sizes of files and packages and the syntax of shell scripts. With FIX=1, golangci-lint and gofumpt
-# first fix what they can. All checks run, and the exit code is non-zero if any of them failed.
+# sizes of files, packages and types, the syntax of shell scripts, the bundles of the web pages, and
+# that no text contains a banned word. With FIX=1, golangci-lint and gofumpt first fix what they
+# can. All checks run, and the exit code is non-zero if any of them failed.
 set -u
 cd "${0%/*}/.." || exit 1
 top=$PWD status=0

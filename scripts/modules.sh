@@ -5,8 +5,8 @@
 # compares every download with go.sum anyway.
 #
 # A module of go.work is not compiled here. Its packages and tests must use the versions of go.work,
-# so this build would compile the same sources as the tests and lint, which compile and vet all
-# packages. Other modules are built and vetted.
+# so a build here would compile the same sources as the tests and lint do. The tests and lint
+# compile and vet all packages. Other modules are built and vetted.
 set -u
 cd "${0%/*}/.." || exit 1
 status=0

@@ -79,7 +79,7 @@ func TestOpenAI(t *testing.T) {
 }
 
 // checkDropped checks that the client retried each dropped request once, and that each bill was
-// booked once. distinct is the number of different requests, by path.
+// booked once. The argument distinct maps each path to the number of different requests.
 func checkDropped(t *testing.T, s *testEnv, door *faultproxy.Door, distinct map[string]int, bills ...string) {
 	t.Helper()
 	for path, want := range distinct {
@@ -95,8 +95,9 @@ func checkDropped(t *testing.T, s *testEnv, door *faultproxy.Door, distinct map[
 }
 
 // TestFrameworks runs frameworks that use OpenAI's API. The connection of each framework breaks
-// once. If the framework sends idempotency keys, the connection breaks after the response.
-// Otherwise, the connection breaks while the model answers. No retry calls the model again.
+// once. If the framework sends idempotency keys, the connection breaks after the service has
+// responded, and the response is lost. Otherwise, the connection breaks while the model answers. No
+// retry calls the model again.
 func TestFrameworks(t *testing.T) {
 	t.Parallel()
 	needsNode(t)

@@ -158,7 +158,7 @@ func installed(t *testing.T, from string) (modules string) {
 
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		t.Fatal(err) // npm needs a home directory, too
+		t.Fatal(err) // npm would fail without a home directory, too
 	}
 
 	key := sha256.Sum256(lock)
@@ -255,8 +255,8 @@ func lookForPython() (string, error) {
 }
 
 // python runs an interpreter in a directory and returns its output. The interpreter comes from
-// needsPython or from a virtual environment. It can import only the modules that are installed for
-// it. env adds variables to the environment.
+// needsPython or from a virtual environment. The interpreter can import only modules that are
+// installed for this interpreter. env adds variables to the environment.
 func (s *testEnv) python(t *testing.T, interpreter, dir string, env []string, args ...string) string {
 	t.Helper()
 	return succeed(t, dir, s.env(append([]string{"PYTHONDONTWRITEBYTECODE=1", "PYTHONNOUSERSITE=1", "PYTHONPATH="}, env...)...), interpreter, args...)

@@ -280,7 +280,7 @@ func TestPythonSurface(t *testing.T) {
 	}
 }
 
-// TestPythonRetriesAttach drops the response to every first attempt after the service has accepted
+// TestPythonRetriesAttach drops the first response to every request, after the service has accepted
 // the request. The retry attaches to the existing run, and the ledger records one effect.
 func TestPythonRetriesAttach(t *testing.T) {
 	t.Parallel()

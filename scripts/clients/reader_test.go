@@ -45,8 +45,8 @@ const (
 // receivers matches the ports of webhook receivers in documents.
 var receivers = regexp.MustCompile(`\b900[1-9]\b`)
 
-// newReader creates a reader with its own organization and a directory that contains links to
-// Parley's programs, and its credentials.
+// newReader creates a reader with its own organization and directory. The directory contains links
+// to Parley's programs, and the organization's credentials.
 func newReader(t *testing.T, root string) *reader {
 	t.Helper()
 	s := withTestEnv(t)
@@ -89,9 +89,9 @@ esac
 exec %s "$@"
 `
 
-// builds puts the script in the constant built into the reader's PATH, so that commands do not
-// build a clone of the repository. It does so only with -short, and only if no file of the
-// repository has changed.
+// builds adds the script of the constant built to the reader's PATH, so that commands do not build
+// a clone of the repository. It adds the script only with -short, without the race detector, and if
+// no file of the repository has changed.
 func (r *reader) builds(t *testing.T) {
 	t.Helper()
 	changes, err := exec.CommandContext(t.Context(), "git", "-C", r.root, "status", "--porcelain").Output()

@@ -39,8 +39,8 @@ func refusing(model http.Handler) http.Handler {
 	})
 }
 
-// memberKey adds a user to the organization, with the role of a member and not of an admin. It
-// returns an API key of this user.
+// memberKey adds a user with the role member to the organization, and returns an API key of this
+// user.
 func (s *testEnv) memberKey(t *testing.T, organization string) string {
 	t.Helper()
 	s.mu.Lock()

@@ -6,13 +6,13 @@ import (
 )
 
 // TestStop stops answers with clients of each protocol, and makes clients lose responses and retry.
-// The script checks that the runs of these clients are cancelled, and that the run of another
+// The script checks that the runs of stopped answers are cancelled, and that the run of another
 // client is not.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
 	s := withTestEnv(t)
-	message := "slowly " + strings.TrimSpace(strings.Repeat("word ", 400)) // the answer takes longer than the client's timeout
+	message := "slowly " + strings.TrimSpace(strings.Repeat("word ", 400)) // the proxy breaks the connection before the end of this answer
 	leaving := s.faults(t).DropWhen(func() bool { return s.model.Count(message) > 0 })
 	var took struct{ Completion, Following, Chat, AGUI, MCP float64 } // in seconds, until the run was cancelled or the next answer arrived
 	decode(t, []byte(s.node(t, "stop.mjs", "STUB_ID="+s.agent(t, map[string]any{"model": "openai/stub"}),

@@ -20,8 +20,8 @@ import (
 // sent is the request that a client must send for an operation of the OpenAPI document.
 type sent struct{ method, path, action string }
 
-// documentOperations returns the operations of the OpenAPI document in the document's order, one
-// for each action, and how a client sends each of them.
+// documentOperations returns the names of the operations in the OpenAPI document, in the document's
+// order, and the request for each name. An operation with actions has one name for each action.
 func documentOperations(t *testing.T) (names []string, operations map[string]sent) {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(testkit.Root(t), "ingress", "internal", "openapi", "openapi.yaml"))

@@ -35,7 +35,7 @@ func (a answer) into(t *testing.T, status int, value any) {
 }
 
 // send sends one request with the organization's API key. The argument header may override the key.
-// It is safe for concurrent use.
+// send is safe for concurrent use.
 func (b *testEnv) send(method, path string, header map[string]string, body any) answer {
 	return b.sendWithin(b.Context(), method, path, header, body)
 }
@@ -149,9 +149,9 @@ func (b *testEnv) begin(c call) <-chan settled {
 	return done
 }
 
-// settle sends a call repeatedly until its run has finished, for at most the time patience. If the
-// run waits for a decision or for results of the client's tool, settle sends the decision or the
-// results.
+// settle sends a call repeatedly until its run has finished, for at most the duration patience. If
+// the run waits for a decision or for results of the client's tool, settle sends the decision or
+// the results.
 func (b *testEnv) settle(c call) settled {
 	ctx, cancel := context.WithTimeout(b.Context(), patience)
 	defer cancel()
@@ -262,8 +262,9 @@ func (b *testEnv) check(all []settled, rows map[string]string) {
 	}
 }
 
-// settleAll awaits the calls and records the fingerprints of their rows. Then it calls the function
-// then, which may return the outcomes of further calls, and checks all of the calls.
+// settleAll awaits the calls and records the fingerprints of their rows. After that, it calls the
+// argument then, a function that may return the outcomes of further calls, and checks all of the
+// calls.
 func (b *testEnv) settleAll(then func() []settled, calls ...<-chan settled) (all []settled) {
 	b.Helper()
 	rows := map[string]string{}

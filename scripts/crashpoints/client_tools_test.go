@@ -74,8 +74,8 @@ var ratesRows = []row{
 // difference there, so only TestRows has faults at these points.
 var slotPoints = map[string]bool{string(failpoint.DispatchNextBefore): true, string(failpoint.DispatchNextAfter): true}
 
-// TestEveryPointHasAMixedTurn checks that a run which calls tools of both kinds in one turn has a
-// fault at every failpoint.
+// TestEveryPointHasAMixedTurn checks that a run which calls a tool of the client and a tool of the
+// agent in one turn has a fault at every failpoint.
 func TestEveryPointHasAMixedTurn(t *testing.T) {
 	t.Parallel()
 	struck := map[string]bool{}
@@ -138,10 +138,10 @@ func TestToolsOfTheClient(t *testing.T) {
 	}
 }
 
-// beginUntil begins a call. While calls finish without the fault, it begins further calls: an
-// ingress returns an answer only to a request that waits, and on a busy machine a run may finish
-// before its client asks for the answer. The names of the calls have the same length, so that their
-// runs have the same usage.
+// beginUntil begins a call. If the call finishes without the fault s, beginUntil begins another
+// call, at most 20 in all. Some faults occur only if a request waits for the answer, and on a busy
+// machine a run may finish before its client requests the answer. The names of the calls have the
+// same length, so that their runs have the same usage.
 func (b *testEnv) beginUntil(s strike, c call) (calls []<-chan settled) {
 	b.Helper()
 	name := c.name
@@ -212,7 +212,8 @@ type completion struct {
 	FinishReason string         `json:"finish_reason"`
 }
 
-// complete repeats a request with its key until it gets an answer. It is safe for concurrent use.
+// complete sends a request with an idempotency key, and repeats the request until it gets an
+// answer. It is safe for concurrent use.
 func (b *testEnv) complete(key string, messages ...map[string]any) (got completion) {
 	ctx, cancel := context.WithTimeout(b.Context(), patience)
 	defer cancel()
@@ -248,7 +249,7 @@ func (b *testEnv) complete(key string, messages ...map[string]any) (got completi
 }
 
 // sendRates sends the results of the client's tool twice, as after a lost response. It fails the
-// test if the call of the agent's tool has not been executed before.
+// test if the agent's tool should have been called before, but was not.
 func (b *testEnv) sendRates(ctx context.Context, r run, c call) {
 	if times, _ := b.till.of(c.name); c.tool != "" && times == 0 {
 		b.Errorf("%s: the run waits for its client before the agent's own call", c.name)

@@ -224,7 +224,7 @@ func (b *testEnv) row(id string) (text string) {
 	return text
 }
 
-// eventually polls until done returns true. It fails the test after the time patience.
+// eventually polls until done returns true. It fails the test after the duration patience.
 func (b *testEnv) eventually(what string, done func() bool) {
 	b.Helper()
 	over := time.NewTimer(patience)

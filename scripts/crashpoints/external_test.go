@@ -67,8 +67,8 @@ func (l *till) of(bill string) (times, keys int) {
 	return times, len(seen)
 }
 
-// newModel starts the model provider. If the message is "pay payOnce x", the model calls that tool
-// once and reports the result. It echoes all other messages.
+// newModel starts the model provider. If the message is "pay payOnce x", the model calls the tool
+// payOnce once and reports the result. It echoes all other messages.
 func newModel(t *testing.T) (url string) {
 	t.Helper()
 	stub := openaistub.New()

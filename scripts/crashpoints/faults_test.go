@@ -84,9 +84,9 @@ func TestCommitReplyLost(t *testing.T) {
 	t.Parallel()
 	var toPostgres *testkit.FaultProxy
 	b := newTestEnv(t, options{dsn: testkit.PostgresProcess(t).DSN(), extra: func(b *testEnv) { toPostgres = b.withProxy(ingress, "DATABASE_URL") }})
-	// A lock stops the insert inside PostgreSQL, after the earlier statements of the acceptance
-	// have got their replies. The trigger waits without a limit, because an insert that gives up
-	// would need further replies.
+	// A lock stops the insert inside PostgreSQL, after the ingress has received the replies to its
+	// earlier statements for this run. The trigger waits without a limit, because an insert that
+	// gives up would need further replies.
 	_, err := b.db.ExecContext(t.Context(), `
 		CREATE FUNCTION gate() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET lock_timeout = 0 AS
 		  $$BEGIN PERFORM pg_advisory_xact_lock_shared(77); RETURN NEW; END$$;
@@ -133,9 +133,9 @@ func TestPubAckAndReplyLost(t *testing.T) {
 	}, done))
 }
 
-// TestStoreLost deletes the stream's data while a worker executes one run and others wait in the
-// stream. In one subtest all data is lost. In the other, only the end of each file is lost, as
-// after a crash of the machine.
+// TestStoreLost deletes the stream's data while a worker executes one run and the jobs of other
+// runs wait in the stream. In one subtest all data is lost. In the other, only the end of each file
+// is lost, as after a crash of the machine.
 func TestStoreLost(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(*testing.T, string){"deleted": deleteStore, "truncated": truncateStore} {
@@ -197,7 +197,7 @@ func truncateStore(t *testing.T, dir string) {
 	}
 }
 
-// TestBusDiskFull fills the disk of NATS while runs arrive, and later frees it again.
+// TestBusDiskFull fills the disk of NATS while runs arrive, and later frees the disk.
 func TestBusDiskFull(t *testing.T) {
 	t.Parallel()
 	testkit.Long(t)
@@ -240,9 +240,9 @@ type cut struct {
 	at      failpoint.Point
 }
 
-// TestPartition disconnects each process from PostgreSQL and from NATS, in one direction and in
-// both. At that moment, the process is about to use the server. When the partition ends, the data
-// that the partition held back arrives.
+// TestPartition disconnects each process from PostgreSQL and from NATS, in one direction or in
+// both. When the partition begins, the process is about to use the server. When the partition ends,
+// the data that the partition held back arrives.
 func TestPartition(t *testing.T) {
 	t.Parallel()
 	ways := map[string]func(*testkit.FaultProxy){

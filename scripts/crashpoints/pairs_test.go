@@ -169,7 +169,7 @@ func (b *sharedEnv) twice(p pair) {
 	defer func() { b.T = b.outer }()
 
 	b.dropJobMessages()
-	b.T = b.outer // so that the processes outlive the subtest
+	b.T = b.outer // the processes must outlive the subtest
 	if p.first.role == p.second.role {
 		b.replace(p.first.role, p.first.arm(1))
 	} else {
@@ -236,8 +236,8 @@ func (b *testEnv) dropJobMessages() {
 }
 
 // TestPairsAreOfThePath checks that the pairs cover the path of a run. Each point must be the
-// second point of a pair, and also the first point unless a run passes no further point after a
-// kill there.
+// second point of a pair. Each point must also be the first point of a pair, unless a run passes no
+// further point after a kill there.
 func TestPairsAreOfThePath(t *testing.T) {
 	t.Parallel()
 	all := pairs()

@@ -23,7 +23,7 @@ type row struct {
 	strikes []strike
 	tool    string // tool that the affected call uses; empty: payOnce
 	asked   bool   // whether a person must decide about the effect
-	crowded bool   // whether the other calls begin earlier, with a dispatch limit of one run for the organization
+	crowded bool   // whether two more calls begin before the fault, and workers have one slot; otherwise, they begin after the fault
 	short   bool   // whether -short includes the row
 }
 
@@ -140,8 +140,8 @@ type zombie struct {
 	role role
 }
 
-// replaceStruck waits for each fault and replaces the process. After the first fault, it calls the
-// function struck. It returns the frozen processes.
+// replaceStruck waits for each fault and replaces the process. When the first fault occurs, it
+// calls the argument struck. It returns the frozen processes.
 func (b *testEnv) replaceStruck(strikes []strike, struck func()) (zombies []zombie) {
 	b.Helper()
 	for n, s := range strikes {
@@ -160,8 +160,8 @@ func (b *testEnv) replaceStruck(strikes []strike, struck func()) (zombies []zomb
 }
 
 // resume resumes frozen processes. It waits until each of them has noticed that it lost its leases.
-// Tool workers notice it only when they execute another call, so resume starts calls and returns
-// their outcomes.
+// Tool workers notice the loss only when they execute another call, so resume starts calls and
+// returns their outcomes.
 func (b *testEnv) resume(zombies []zombie) (calls []settled) {
 	b.Helper()
 	for _, z := range zombies {

@@ -242,8 +242,8 @@ func (c *cluster) restored(t *testing.T) inBackup {
 	return b
 }
 
-// wantRuns checks every run in the backup. A repeated request for a finished run returns its
-// response byte for byte. Open runs finish.
+// wantRuns checks every run in the backup. A repeated request for a finished run returns the
+// original response byte for byte. Open runs finish.
 func (b inBackup) wantRuns(t *testing.T, owner account, u *workload) {
 	t.Helper()
 	for n, id := range u.line {
@@ -391,8 +391,8 @@ func (u *workload) uploadDocument(ctx context.Context, n int) {
 	}
 }
 
-// keep calls the function note with the ID of the resource that the response created. It records a
-// failure if the response has another status.
+// keep calls the argument note with the ID in the response, which is that of the created resource.
+// It records a failure if the status of the response is not the given status.
 func (u *workload) keep(got answer, status int, note func(id string)) (id string) {
 	var made struct {
 		ID string `json:"id"`
@@ -415,8 +415,8 @@ func (u *workload) answers() int {
 	return len(u.keyed) + len(u.chats)
 }
 
-// await waits until the given number of responses have arrived and a second document has been
-// uploaded.
+// await waits until the given number of responses have arrived and at least two documents have been
+// uploaded. It also returns when an activity has failed.
 func (u *workload) await(t *testing.T, answers int) {
 	t.Helper()
 	eventually(t, requestTimeout, fmt.Sprintf("%d responses", answers), func() bool {

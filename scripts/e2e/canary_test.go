@@ -105,8 +105,9 @@ func (m markedOrg) delivered(t *testing.T) {
 }
 
 // TestCanariesStayWithTheirOrganization fills two organizations with unique words. Both
-// organizations work in parallel and use the same session IDs and idempotency keys. No word of one
-// organization may appear in the other.
+// organizations work in parallel and use the same session IDs and idempotency keys. No model call
+// and no message on the bus may contain words of both organizations, and no log may contain any of
+// these words.
 func TestCanariesStayWithTheirOrganization(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, sandboxed)
@@ -159,7 +160,7 @@ func TestCanariesStayWithTheirOrganization(t *testing.T) {
 
 // checkMarks fails the test if a model call or a message on the bus contains the marks of both
 // organizations. It also fails the test if a message contains a secret or a prompt of organization
-// m.
+// m, or if a model call contains the secret of m.
 func checkMarks(t *testing.T, c *cluster, bus *wiretap, m, other markedOrg) {
 	t.Helper()
 	prompts := 0

@@ -223,8 +223,9 @@ type factGenerator struct {
 	sources []corpusSource
 }
 
-// factKind is a way to make values from a passage. The function value returns a value, or "" if the
-// passage does not allow one. The field stands is true if these values occur in the passage.
+// factKind is a way to make values from a passage. The field value is a function that returns a
+// value, or "" if no value can be made from the passage. The field stands is true if these values
+// occur in the passage.
 type factKind struct {
 	name   string
 	stands bool
@@ -325,8 +326,8 @@ func (n sourceNumber) json() string {
 	return n.amount
 }
 
-// number formats a random number of the passage with write. It returns "" if the passage has no
-// numbers.
+// number formats a random number of the passage with the function write. It returns "" if the
+// passage has no numbers.
 func (g factGenerator) number(s *corpusSource, write func(sourceNumber) string) string {
 	if len(s.numbers) == 0 {
 		return ""

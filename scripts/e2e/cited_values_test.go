@@ -35,7 +35,8 @@ type corpusModel struct {
 	answers map[string]*corpusAnswer // by prompt
 }
 
-// corpusAnswer is an answer of the model. It records for each citation whether it is right.
+// corpusAnswer is an answer of the model. For each citation, it records whether the citation is
+// right.
 type corpusAnswer struct {
 	facts    []fact
 	passages map[int]string // the text of each source, by the source's ID
@@ -141,8 +142,8 @@ type factsRun struct {
 	} `json:"citations"`
 }
 
-// TestCitedValuesOfACorpus asks an agent with an output schema about documents in nine languages
-// and forms. The model takes numbers, dates, names and table cells from the passages that it
+// TestCitedValuesOfACorpus asks an agent with an output schema about Markdown and CSV documents in
+// eight languages. The model takes numbers, dates, names and table cells from the passages that it
 // received. It also invents values, and cites a source for every value. A run must keep the
 // citations whose value occurs in the source, and remove and count all others. The test decides
 // with its own, stricter rules whether a value occurs in a source, and does not use values for

@@ -86,7 +86,7 @@ func (r commandResult) wants(t *testing.T, code int, says ...string) commandResu
 	return r
 }
 
-// runs decodes the run objects in a command's output, which has one per line.
+// runs decodes a command's output, which contains one run object per line.
 func (r commandResult) runs(t *testing.T) []run {
 	t.Helper()
 	var list []run
@@ -184,7 +184,7 @@ func cliChat(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a h
 }
 
 // cliChatStreams checks that the command chat prints the first words of an answer before the model
-// has sent the last ones.
+// has sent the last words.
 func cliChatStreams(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a helper
 	ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
 	defer cancel()
@@ -293,8 +293,8 @@ func triggersWithASchema(t *testing.T, s *terminal) {
 	s.parley(t, "", "trigger", "--schema", file, s.stub, "x").wants(t, 1, "is not JSON")
 }
 
-// cliTriggerRetries runs trigger against a service whose response is lost after it has accepted the
-// run, and against an overloaded service. The command retries in both cases.
+// cliTriggerRetries runs the command trigger twice: the response of a service that has accepted the
+// run is lost, and an overloaded service rejects the run. The command retries in both cases.
 func cliTriggerRetries(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a helper
 	proxy := faultproxy.Start(t, s.BaseURL)
 	key := []string{"PARLEY_API_KEY=" + s.APIKey}

@@ -54,7 +54,7 @@ type buyer struct {
 	budgets map[string]string // ids, by metric
 }
 
-// buy starts a chat. With the same name, it repeats the same request.
+// buy starts a chat. A second call with the same name repeats the request.
 func (b buyer) buy(t *testing.T, name string) answer {
 	t.Helper()
 	return send(t.Context(), http.MethodPost, b.url+"/api/agents?action=chat&id="+b.agent,
@@ -136,7 +136,8 @@ func TestBudgetsOfClientTools(t *testing.T) {
 	b.limit(t, "runs", 100)
 	b.buy(t, "another").refused(t, http.StatusTooManyRequests, "budget_exceeded")
 
-	// The next call of a waiting run does not fit. The run fails without the call.
+	// The waiting run's next model call does not fit into the budget. The run fails without this
+	// call.
 	r := b.results(t, exhausted)
 	if r.Status != "failed" || r.Error == nil || r.Error.Code != "budget_exceeded" || r.Usage != exhausted.Usage {
 		t.Errorf("a waiting run without budget: %+v", r)
@@ -161,7 +162,7 @@ func TestBudgetsOfClientTools(t *testing.T) {
 	}
 	b.buy(t, "continued").replayed(t)
 
-	// Both runs together are the usage of the agent, in its budgets and in its report.
+	// The agent's budgets and its usage report contain the usage of both runs.
 	spent = exhausted.tokens() + r.tokens()
 	cost := exhausted.Usage.CostMicros + r.Usage.CostMicros
 	for metric, want := range map[string]int64{"tokens": spent, "costMicros": cost, "runs": 2} {
@@ -251,8 +252,8 @@ func TestWaitsForClientTools(t *testing.T) {
 		t.Errorf("a later message of the session did not wait: %d model calls", n)
 	}
 
-	// The same results may be repeated. Other results, and results that the run does not wait for,
-	// are rejected.
+	// A client may repeat the same result. A different result for the same call, and a result that
+	// the run does not wait for, are rejected.
 	results(id, "call_unknown", 7, false).refused(t, http.StatusBadRequest, "invalid_request")
 	for range 2 {
 		results(id, first, "sold out", true).want(t, http.StatusOK)
@@ -270,8 +271,7 @@ func TestWaitsForClientTools(t *testing.T) {
 	}
 	owner.result(t, later, 30*time.Second).completed(t, echoed("later"), 1)
 
-	// Such a run can stream its events in another format, although its tools are in Parley's own
-	// format.
+	// A run whose tools are in Parley's own format can stream its events in another format.
 	events := make(chan answer, 1)
 	go func() {
 		events <- send(t.Context(), http.MethodPost, in.url+"/api/agents?action=chat&format=ai-sdk&id="+owner.agent,

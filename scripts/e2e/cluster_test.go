@@ -18,7 +18,7 @@ import (
 )
 
 // sandboxed is the setting for tests that run code or read documents. The workers of other tests
-// have no sandbox, because opening one starts several Python interpreters.
+// have no sandbox, because opening a sandbox starts several Python interpreters.
 const sandboxed = "SANDBOX=bubblewrap"
 
 // secretsKey is 32 bytes in base64.

@@ -71,7 +71,7 @@ func TestCostsAndCaps(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	c.worker(t, "RUN_MAX_COST=0.000001") // RUN_MAX_COST is the price of one token
+	c.worker(t, "RUN_MAX_COST=0.000001") // RUN_MAX_COST is the price of one input token
 	r = runCosts{}
 	owner.post(t.Context(), trigger{message: "endless again"}).want(t, http.StatusOK).into(t, &r)
 	r.priced(t)

@@ -41,8 +41,8 @@ func demoCluster(t *testing.T) (first, second *edge) {
 	return first, second
 }
 
-// visitor is a demo visitor behind the trusted proxy. It is the value of the header
-// X-Forwarded-For. If it is empty, the service uses the proxy's own address.
+// visitor is a demo visitor behind the trusted proxy. The string is the value of the header
+// X-Forwarded-For. If the string is empty, the service uses the proxy's own address.
 type visitor string
 
 // chat sends a message to the demo template. It is safe for concurrent use.
@@ -141,7 +141,7 @@ func TestChaosDemoLimitOutlivesAnIngress(t *testing.T) {
 		v.chat(t.Context(), in, "limit", "one too many").wantTurnedAway(t)
 	}
 
-	second.Kill9() // with the process, its cached rejections are lost
+	second.Kill9() // the cached rejections are lost with the process
 	second.Restart()
 	v.chat(t.Context(), second, "limit", "after the restart").wantTurnedAway(t)
 	within(t, began)
@@ -165,7 +165,7 @@ func TestDemo(t *testing.T) {
 }
 
 // demoBurst sends many requests of one visitor simultaneously, half of them to each ingress.
-// Together they may not exceed the limit.
+// Together, the ingresses must accept exactly as many requests as the limit allows.
 func demoBurst(t *testing.T, first, second *edge) { //nolint:thelper // a subtest, not a helper
 	const burst = 50
 	v := visitor("203.0.113.1")

@@ -13,15 +13,15 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// strikes contains the points of a side-effecting call at which its processes are killed. At
-// arrived, the receiver has the request but has not counted the effect. At counted, it has counted
-// the effect but has not answered. The other points precede a statement of the service: entry
-// creates the tool ledger's entry, flip changes the entry to sending, outcome stores the outcome in
-// the tool ledger, and step stores it in the run's journal.
+// strikes contains the points of a side-effecting call at which the test kills or freezes a worker.
+// At arrived, the receiver has the request but has not counted the effect. At counted, it has
+// counted the effect but has not answered. The other points precede a statement of the service:
+// entry creates the tool ledger's entry, flip changes the entry to sending, outcome stores the
+// outcome in the tool ledger, and step stores it in the run's journal.
 //
-// Each element is a list of points. The process is killed when there is a run at each point of the
-// list. A process writes the entries and steps of all its runs with one statement after the other,
-// so only the last point of a list may precede a statement.
+// Each element is a list of points. The worker is killed or frozen when there are runs at each
+// point of the list. A worker writes the entries and steps of all its runs with one statement after
+// the other, so only the last point of a list may precede a statement.
 var strikes = [][]string{{"arrived", "counted", "entry"}, {"flip"}, {"outcome"}, {"step"}}
 
 // paying creates an agent with two endpoints of a till. The endpoint payOnce must not be called
@@ -53,8 +53,8 @@ func (a account) paying(t *testing.T, url string, options map[string]any) accoun
 	return a
 }
 
-// bill is a payment that a message requests. The field point selects where the payment is held, so
-// that a process can be killed there.
+// bill is a payment that a message requests. The field point selects the point at which the payment
+// waits, so that a process can be killed there.
 type bill struct{ tool, point string }
 
 func (b bill) name() string    { return b.tool + "-" + b.point }
@@ -82,9 +82,9 @@ func pays(req openaistub.Request) (openaistub.Reply, bool) {
 	return openaistub.Reply{ToolCalls: []openaistub.ToolCall{{ID: "call_pay", Name: b.tool, Arguments: string(arguments)}}}, true
 }
 
-// TestChaosEffects kills the agent worker or the tool worker while runs are at each point of a
-// side-effecting call. The receiver never counts two effects of one call, and calls with an unknown
-// outcome wait for a person's decision.
+// TestChaosEffects kills or freezes the agent worker or the tool worker while runs are at each
+// point of a side-effecting call. The receiver never counts two effects of one call, and calls with
+// an unknown outcome wait for a person's decision.
 func TestChaosEffects(t *testing.T) {
 	t.Parallel()
 	for _, role := range []string{"agent", "tool"} {
@@ -156,7 +156,7 @@ func strikeEffects(t *testing.T, role, signal string) {
 }
 
 // settleRun waits until a run has finished, and returns the number of decisions that the run
-// required. It decides as a person would who has asked the receiver whether the bill was paid.
+// required. It decides like a person who has asked the receiver whether the bill was paid.
 func settleRun(t *testing.T, c *cluster, owner account, receiver *till, b bill, id string) (asked int) {
 	t.Helper()
 	var r waitingRun

@@ -86,7 +86,7 @@ func (m *heldModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// begin records a call and returns the calls with its message.
+// begin records a call and returns all calls with the same message.
 func (m *heldModel) begin(message string) *heldCalls {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -103,7 +103,7 @@ func (m *heldModel) begin(message string) *heldCalls {
 }
 
 // hold sends pieces of an answer until the answer is released, and then the answer's end. It
-// returns false if the worker has closed the connection before.
+// returns false if the worker closes the connection before the release.
 func (m *heldModel) hold(w http.ResponseWriter, r *http.Request, of *heldCalls) bool {
 	flush := http.NewResponseController(w).Flush
 	tick := time.NewTicker(pieceEvery)

@@ -21,7 +21,7 @@ import (
 
 const (
 	deliveries   = 500                   // about one subject
-	deliveryPace = 60 * time.Millisecond // the deliveries take half a minute, longer than a run may coalesce them
+	deliveryPace = 60 * time.Millisecond // the deliveries take 30 s, but a run may coalesce deliveries only for 20 s (maxWaitSeconds)
 	hookSecret   = "a secret of this test"
 )
 

@@ -27,8 +27,8 @@ const (
 	closeTooBig = 1009
 )
 
-// attack is one way in which a client of the voice API attacks the service. name describes it in
-// the test's output.
+// attack is one way in which a client of the voice API attacks the service. The field name
+// describes the attack in the test's output.
 type attack struct {
 	name string
 	do   func(t *testing.T, owner account, in *edge)
@@ -206,7 +206,8 @@ func (b *chatter) compare(t *testing.T, alone, disturbed []time.Duration) {
 	at := func(took []time.Duration, percent int) time.Duration { return took[(len(took)-1)*percent/100] }
 	t.Logf("during the attacks, %d turns: p50 %s, p95 %s, worst %s; alone, %d turns: p50 %s, p95 %s; a listener waited for %s", len(disturbed),
 		at(disturbed, 50), at(disturbed, 95), at(disturbed, 100), len(alone), at(alone, 50), at(alone, 95), b.hurt)
-	// A single turn may be slow, because the attackers use the same two cores.
+	// A single turn may be slow, because the attacking clients use the same CPU cores as the
+	// service.
 	if at(disturbed, 50) > 2*at(alone, 50)+margin || at(disturbed, 100) > 5*time.Second+5*margin {
 		t.Error("the other voice session was disturbed")
 	}

@@ -68,7 +68,7 @@ func TestChaosOneRunPerKeyEvenAfterEverythingWasKilled(t *testing.T) {
 			refused(t, http.StatusUnprocessableEntity, "idempotency_key_reused")
 	}
 	// Send another run and wait until it completes. If the first run were still open, the worker
-	// would execute the first run earlier.
+	// would execute the first run before this run.
 	owner.post(t.Context(), trigger{message: "after"}).completed(t, echoed("after"), 1)
 	if calls := c.model.count(asked.message); calls != 1 {
 		t.Fatalf("model calls after the restart = %d, want 1", calls)

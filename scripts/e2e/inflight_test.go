@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// Number of runs in flight. The larger one is the default number of a worker's slots on a
-	// machine with two cores.
+	// inFlightShort and inFlightLong are numbers of runs in flight. The larger number is a worker's
+	// default number of slots on a machine with two cores.
 	inFlightShort, inFlightLong = 200, 5000
 
 	inFlightClients = 64 // number of clients that send requests at the same time
@@ -38,8 +38,8 @@ type inFlight struct {
 	ids []string // accepted runs
 }
 
-// newInFlight starts everything but the workers. Without -short, the test has 5,000 runs and does
-// not share the machine with other tests.
+// newInFlight starts everything except the workers. Without -short, the test has 5,000 runs and
+// does not share the machine with other tests.
 func newInFlight(t *testing.T, settings ...string) *inFlight {
 	t.Helper()
 	f := &inFlight{runs: inFlightLong, model: newHeldModel(t)}
@@ -84,8 +84,8 @@ func (f *inFlight) fill(t *testing.T, from, to int) {
 }
 
 // enqueue starts a run and does not wait for it. It repeats the request while the queue is full,
-// because runs count as queued until the service counts again. Goroutines other than the test's can
-// call enqueue.
+// because runs that have left the queue count as queued until the service counts the queue again.
+// Goroutines other than the test's can call enqueue.
 func (f *inFlight) enqueue(t *testing.T, n int) {
 	t.Helper()
 	var got answer
@@ -134,7 +134,7 @@ func (f *inFlight) finish(t *testing.T, attempts int) {
 	f.model.check(t, attempts)
 }
 
-// awaitStatus waits until n runs have a status and no run of the owner is open.
+// awaitStatus waits until n runs have the given status and no run of the owner is open.
 func (f *inFlight) awaitStatus(t *testing.T, status string, n int) {
 	t.Helper()
 	eventually(t, inFlightWithin, strconv.Itoa(n)+" runs are "+status, func() bool {

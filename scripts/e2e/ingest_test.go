@@ -13,8 +13,8 @@ import (
 )
 
 // ingestGateSQL creates triggers that block an ingest worker at the point named in a document's
-// metadata. The points are: while it claims the document, while it writes the first passages, after
-// it has reported the last passages, and while it marks the document as ready or failed.
+// metadata. The points are: while it claims the document, while it writes the first passages, while
+// it reports progress, and while it marks the document as ready or failed.
 const ingestGateSQL = `
 CREATE FUNCTION e2e_documents() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
@@ -80,9 +80,9 @@ func TestChaosIngest(t *testing.T) {
 	}
 }
 
-// strikeIngest sends the signal to an ingest worker that is processing several documents: one
-// document has reached each of the points. Another worker then processes the documents, and
-// strikeIngest checks each document.
+// strikeIngest sends the signal to an ingest worker that is processing several documents. For each
+// of the points, one document has reached the point. Another worker then processes the documents,
+// and strikeIngest checks each document.
 func strikeIngest(t *testing.T, signal string) {
 	t.Helper()
 	shelf := newLibrary(t, "mark"+"fetch")

@@ -32,10 +32,10 @@ type ledger struct {
 	scripts []func(openaistub.Request) (openaistub.Reply, bool)
 }
 
-// call is one model call. The field ended is zero while the call is in progress. Then it is the
-// time of the last piece of the answer or, without an answer, the time at which the call was
-// aborted. If the worker closed the connection during the call, the field closed is the end of the
-// call; otherwise it is zero.
+// call is one model call. The field ended is zero while the call is in progress. Afterwards, it is
+// the time of the last piece of the answer or, without an answer, the time at which the call was
+// aborted. If the worker closed the connection during the call, the field closed is the time at
+// which the call ended; otherwise it is zero.
 type call struct {
 	prompt               string
 	began, ended, closed time.Time
@@ -110,8 +110,8 @@ func (l *ledger) follow(script func(openaistub.Request) (openaistub.Reply, bool)
 	l.scripts = append(l.scripts, script)
 }
 
-// name records a call's prompt, and returns the answer that a test has set for the call. If there
-// is none, it returns false, and the stub's rules apply.
+// name records a call's prompt, and returns the answer that a test has set for the call. If no test
+// has set an answer, it returns false, and the stub's rules apply.
 func (l *ledger) name(req openaistub.Request) (openaistub.Reply, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -25,8 +25,8 @@ func TestAFloodDoesNotDelayOthers(t *testing.T) {
 
 	c := newCluster(t)
 	in, second := c.ingress(t), c.ingress(t)
-	// The worker has far fewer slots than the flood has runs, so the flood takes all of them.
-	// Another organization gets a reserved slot or the next slot that is released.
+	// The worker has far fewer slots than the flood has runs, so the flood takes all slots. Another
+	// organization gets a reserved slot or the next slot that is released.
 	c.worker(t, "WORKER_CONCURRENCY="+strconv.Itoa(slots))
 	flooder, other := signUp(t, in.url), signUp(t, in.url)
 	alone := timeOne(t, other)
@@ -65,7 +65,8 @@ func TestAFloodDoesNotDelayOthers(t *testing.T) {
 		t.Fatalf("%d model calls of the flood, want %d", len(calls), flood)
 	}
 	// Two processes that dispatch simultaneously may both use the last free slot, so a few calls
-	// may exceed the limit. If the service never corrected the excess, most calls would exceed it.
+	// may exceed the limit. If the service never corrected the excess, most calls would exceed the
+	// limit.
 	if over := countBeyond(calls[flood/4:], slots); over > flood/10 {
 		t.Errorf("%d of %d model calls began while %d runs of the organization were executing, as many as there are slots", over, flood*3/4, slots)
 	}
@@ -132,8 +133,8 @@ func (w *waits) String() string {
 		len(w.answered), ms(w.answered, 0.5), ms(w.answered, 0.99), ms(w.begun, 0.5), ms(w.begun, 0.99))
 }
 
-// measure adds the durations of runs that two callers of an account send. samples is the number of
-// runs.
+// measure adds the durations of runs that two callers of an account send. The argument samples is
+// the minimum number of runs.
 func (w *waits) measure(t *testing.T, c *cluster, of account, name string, samples int) {
 	t.Helper()
 	message := func(caller, n int) string { return fmt.Sprintf("sleep 100ms: %s %d-%d", name, caller, n) }

@@ -101,9 +101,9 @@ func tookFor(calls []posted) (took []time.Duration) {
 	return took
 }
 
-// bound returns the limit for a measured value. The limit is the argument promised. If more than
-// two processes wait for each core before the test begins, measurements are unreliable, and the
-// limit is the argument busy.
+// bound returns the limit for a measured value. The limit is the argument promised. If the
+// machine's load average is above two for each core, measurements are unreliable, and the limit is
+// the argument busy.
 func bound(t *testing.T, promised, busy float64) float64 {
 	t.Helper()
 	raw, err := os.ReadFile("/proc/loadavg")

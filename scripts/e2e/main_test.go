@@ -24,8 +24,8 @@ func eventually(t *testing.T, within time.Duration, what string, done func() boo
 	lookEach(t, 20*time.Millisecond, within, what, done)
 }
 
-// lookEach is like eventually, but polls at the interval each. A longer interval needs fewer
-// requests, which count towards the caller's rate limit.
+// lookEach is like eventually, but the argument each is the interval between polls. A longer
+// interval needs fewer requests, which count towards the caller's rate limit.
 func lookEach(t *testing.T, each, within time.Duration, what string, done func() bool) {
 	t.Helper()
 	began := time.Now()

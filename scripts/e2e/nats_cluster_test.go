@@ -109,8 +109,8 @@ func TestChaosNATSClusterLosesItsLeader(t *testing.T) {
 }
 
 // TestChaosNATSClusterLosesEachServer kills each of three NATS servers in turn, the stream's leader
-// first, and restarts it. Finally it kills one permanently. New ingresses and workers must then
-// still start.
+// first, and restarts it. Finally, it kills one server permanently. New ingresses and workers must
+// then still start.
 func TestChaosNATSClusterLosesEachServer(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	overloadSlots   = 16 // number of concurrent runs; each takes 200 ms, and this peak of 80 a second leaves CPU time for rejections
+	overloadSlots   = 16 // number of concurrent runs; each takes 200 ms, so the peak is 80 runs/s, and CPU time is left for rejections
 	overloadBacklog = 100
 	overloadTimes   = 10 // the offered load, as a multiple of the peak
 	overloadRounds  = 3

@@ -9,8 +9,9 @@ import (
 
 // TestChaosIngressKilledWithReaders kills an ingress while a client reads the stream of one run
 // through it. The ingress is also about to cancel another run, whose client has disconnected.
-// Neither run has an idempotency key. Both must finish without delaying their sessions. The other
-// ingress must cancel only the run whose client has disconnected from that ingress.
+// Neither run has an idempotency key. Both runs must complete, and must not delay later messages of
+// their sessions. The other ingress must cancel only the run whose client has disconnected from
+// that ingress.
 func TestChaosIngressKilledWithReaders(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

@@ -26,7 +26,7 @@ type refusedRun struct {
 
 // TestProvidersThatRefuse runs agents whose model provider rejects requests or drops streams. If a
 // provider drops every stream, the run fails after a few attempts, long before its deadline. The
-// run shows the provider's status and message to admins, and the log shows them to operators.
+// run shows the provider's status and message to admins, and the log shows the status to operators.
 func TestProvidersThatRefuse(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "RUN_DEADLINE=15m")

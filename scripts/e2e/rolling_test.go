@@ -34,7 +34,7 @@ type balancer struct {
 
 	mu    sync.Mutex
 	edges []*edge
-	asked map[*edge]time.Time // time at which the latest check of each ingress began; only of ingresses that were ready
+	asked map[*edge]time.Time // by ingress that was ready in its latest check; the time at which this check began
 	turn  int
 }
 
@@ -85,11 +85,11 @@ func (b *balancer) await(t *testing.T, e *edge) {
 // b.mu.
 func (b *balancer) ready(e *edge) bool { return time.Since(b.asked[e]) < balancerPatience }
 
-// post sends an account's trigger to the next ready ingress. It returns an error if no ingress
-// becomes ready in time.
+// post sends an account's trigger to the next ready ingress. The returned answer contains an error
+// if no ingress becomes ready in time.
 func (b *balancer) post(ctx context.Context, of account, tr trigger) answer {
 	to := b.next()
-	for began := time.Now(); to == nil; to = b.next() { // no ingress is ready if one responds slowly while the other one restarts
+	for began := time.Now(); to == nil; to = b.next() { // no ingress is ready if one ingress responds slowly while the other one restarts
 		if time.Since(began) > balancerHolds {
 			return answer{err: fmt.Errorf("no ingress is ready for %q", tr.message)}
 		}
@@ -140,9 +140,9 @@ func newRolling(t *testing.T) *rollingService {
 	return r
 }
 
-// client posts triggers until ctx ends. Their runs are short, and every fifth run calls an unsafe
-// tool. The first client's runs are longer than an ingress's grace period, so they outlast the
-// ingress that accepted them.
+// client posts triggers until ctx ends. The triggers' runs are short, and every fifth run calls an
+// unsafe tool. The first client's runs are longer than an ingress's grace period, so they outlast
+// the ingress that accepted them.
 func (r *rollingService) client(ctx context.Context, n int) {
 	for i := 0; ctx.Err() == nil; i++ {
 		text := fmt.Sprintf("%d-%d", n, i)

@@ -232,8 +232,8 @@ func TestCitationsHold(t *testing.T) {
 	send(t.Context(), http.MethodGet, in.url+"/api/sources?id="+r.Citations[0].SourceID, map[string]string{"x-api-key": foreign.Key}, nil).refused(t, http.StatusNotFound, "not_found")
 }
 
-// TestOfflineModelCites searches the web with the offline model, which needs no provider's key. Its
-// answer must cite its source.
+// TestOfflineModelCites searches the web with the offline model, which needs no provider's key. The
+// answer must cite a web page.
 func TestOfflineModelCites(t *testing.T) {
 	t.Parallel()
 	pages := newWeb(t)

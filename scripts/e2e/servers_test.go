@@ -77,7 +77,7 @@ func TestChaosPostgresKilledMidRun(t *testing.T) {
 }
 
 // TestChaosPostgresDownForLongerThanALease stops the database until a run's lease has expired. The
-// run must then be executed again. This must not count as the death of a worker.
+// run must then be executed again. The expired lease must not count as the death of a worker.
 func TestChaosPostgresDownForLongerThanALease(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

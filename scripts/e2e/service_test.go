@@ -72,8 +72,8 @@ func longRun(t *testing.T) time.Duration {
 
 // lastingMessage returns a message whose run takes at least the duration lasts. A model call may
 // take only 30 s to its first word, so in longer runs the model returns errors, after which the
-// service retries the call. The pause before a retry doubles from 1 s up to a minute. It may be up
-// to a quarter shorter.
+// service retries the call. The pause before a retry doubles from 1 s up to a minute. Each pause
+// may be up to a quarter shorter.
 func lastingMessage(lasts time.Duration, text string) string {
 	const call, retryAfter = 20 * time.Second, 5 * time.Second
 	if lasts <= call {

@@ -16,7 +16,7 @@ type greeting struct {
 	Name string `json:"name" jsonschema:"whom to greet"`
 }
 
-// mcpServer starts an MCP server over streamable HTTP that requires a token.
+// mcpServer starts an MCP server that uses streamable HTTP and requires a token.
 func mcpServer(t *testing.T) (url, host string) {
 	t.Helper()
 	server := mcp.NewServer(&mcp.Implementation{Name: "greeter", Version: "v1.0.0"}, nil)

@@ -20,9 +20,9 @@ import (
 const spoken = "The first sentence is about the sea. The second sentence is about a mountain behind the sea. The third one tells of the snow on it. " +
 	"And this is the end of the story."
 
-// runTogether starts subtests simultaneously. The returned function waits until all have ended. It
-// does not use t.Parallel, because each subtest would then wait for one of the package's limited
-// parallel slots.
+// runTogether starts subtests simultaneously. The returned function waits until all subtests have
+// ended. runTogether does not use t.Parallel, because each subtest would then wait for one of the
+// package's limited parallel slots.
 func runTogether(t *testing.T, tests map[string]func(t *testing.T)) (wait func()) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -208,7 +208,8 @@ func (k *talk) part(d time.Duration) (a realtimeclient.Answer) {
 	return a
 }
 
-// rest reads the rest of an answer after part. It fails the test unless the answer completes.
+// rest reads the rest of an answer whose beginning the method part has read. It fails the test
+// unless the answer completes.
 func (k *talk) rest(part realtimeclient.Answer) (a realtimeclient.Answer) {
 	k.t.Helper()
 	k.within(func(ctx context.Context) (err error) {

@@ -183,8 +183,8 @@ func searches(word string) func(openaistub.Request) (openaistub.Reply, bool) {
 	}
 }
 
-// wantTrace waits until a trace is complete. It must contain a span for each step, and the parent
-// of each span must be the caller's span or another span of the trace.
+// wantTrace waits until a trace is complete. The trace must contain a span for each step, and the
+// parent of each span must be the caller's span or another span of the trace.
 func wantTrace(t *testing.T, sent *traces, id string) {
 	t.Helper()
 	steps := []string{

@@ -343,8 +343,8 @@ func (r *rollout) check(t *testing.T, c *cluster) {
 	t.Logf("%d keys, each posted twice, %d responses with status 202", len(r.asked), waited)
 }
 
-// wantHistory checks that the last model call of a session received the session's newest turns,
-// which both releases have executed.
+// wantHistory checks that the last model call of a session received the session's newest user
+// messages, in order. Both releases have executed runs for these messages.
 func (r *rollout) wantHistory(t *testing.T, model *ledger, client, last int) {
 	t.Helper()
 	history, at := model.historyFor(upgradeTrigger(client, last).message), 0

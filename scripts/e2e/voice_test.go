@@ -130,8 +130,8 @@ func (s *workerFault) strike(c *cluster, k *talk, holder *testkit.Process) (d di
 	return d
 }
 
-// more continues to read a part of an answer until it has received further audio of at least the
-// duration d.
+// more continues to read an answer whose beginning is the argument a, until it has received further
+// audio of at least the duration d.
 func more(k *talk, a realtimeclient.Answer, d time.Duration) realtimeclient.Answer {
 	k.t.Helper()
 	want := len(a.PCM) + int(d.Seconds()*realtimeclient.BytesPerSecond)
@@ -159,7 +159,7 @@ func checkUndisturbed(t *testing.T, s workerFault, struck disturbed, whole realt
 	t.Logf("%s: the longest pause was %s, %s before the end; a listener waited for %s",
 		s.name, pause, got.Frames[len(got.Frames)-1].At.Sub(got.Frames[behind].At).Round(time.Millisecond), got.StarvedTime())
 	gap, limit := s.pause, s.starved
-	if testing.Short() { // wider limits, because the tests of other packages use the same two cores
+	if testing.Short() { // wider limits, because tests of other packages use the CPU at the same time
 		gap, limit = gap+3*time.Second, limit+200*time.Millisecond
 	}
 	if pause > gap {

@@ -74,8 +74,8 @@ func (a account) wantLostAttempt(t *testing.T, id string, killed time.Time) {
 	if lost.Status != "lost" || lost.Message != "the worker was lost" || kept.Status != "completed" || lost.Attempt != 1 || kept.Attempt != 2 {
 		t.Fatalf("want an attempt that was lost and one that was completed: %s", got.body)
 	}
-	// The lost attempt ends when a sweeper finds that the lease has expired. It therefore ends at
-	// most the duration of a lease and a sweeper's interval after the kill.
+	// The lost attempt ends when a sweeper finds that the lease has expired. The time from the kill
+	// to this end is at most the sum of a lease's duration and a sweeper's interval.
 	if !lost.StartedAt.Before(killed) || !lost.FinishedAt.After(killed) || lost.FinishedAt.After(killed.Add(lease+testkit.Within(15*time.Second))) ||
 		kept.StartedAt.Before(lost.FinishedAt) || kept.FinishedAt.Sub(kept.StartedAt) > lease {
 		t.Fatalf("the worker was killed at %s: %s", killed.UTC(), got.body)
@@ -89,8 +89,9 @@ func TestChaosZombieWorkerWritesNothing(t *testing.T) {
 	c := newCluster(t)
 	in := c.ingress(t)
 	owner := signUp(t, in.url)
-	// The frozen worker continues when the first answers to both of its runs arrive. By then, other
-	// workers have finished one of the runs and are still executing the other one.
+	// When the frozen worker continues, it receives the answers to the first model calls of its two
+	// runs. By then, another worker has finished one of the runs and is still executing the other
+	// run.
 	const ended, open = "ended meanwhile", "open still"
 	c.model.answerAfter(ended, 10*time.Second, 0)
 	c.model.answerAfter(open, 10*time.Second, 20*time.Second)

@@ -2,7 +2,8 @@ package model
 
 import "fmt"
 
-// group models batch.Group in a worker. While a statement executes, requests wait for the next one.
+// group models batch.Group in a worker. While a statement executes, new requests wait for the next
+// statement.
 type group[Q fmt.Stringer, A any] struct {
 	asked *box[*batchRequest[Q, A]]
 	ask   func(t *task, batch []Q) ([]A, error) // executes a batch; the results are in the order of the requests
@@ -72,8 +73,8 @@ type runID int
 func (r runID) String() string { return fmt.Sprint(int(r)) }
 
 // claims models Store.Claim. It calls claim_runs, and void_claims for the runs that cannot be
-// claimed. If the second statement fails, no run gets a result, although the first has claimed some
-// of them.
+// claimed. If the second statement fails, no run gets a result, although the first statement has
+// claimed some of the runs.
 func (w *worker) claims(t *task, ids []runID) ([]claimAnswer, error) {
 	s := w.sim
 	claims, err := ask(t, fmt.Sprintf("Claim runs %v", ids), func() []claim { return s.db.claimAll(ids) })

@@ -181,8 +181,9 @@ func (db *database) stored(r *run) stored {
 // hash models KeyHash: it combines organization, endpoint and key.
 func (o *order) hash() string { return fmt.Sprintf("%d/%s", o.org, o.key) }
 
-// view is the snapshot of the session and the lane that acceptance reads. It corresponds to headed
-// in accept_runs and to the number of used slots in slots.go. The model has only one lane.
+// view is the snapshot of the session and the lane that acceptance reads. It corresponds to the
+// subquery named headed of the SQL function accept_runs, and to the number of used slots in
+// slots.go. The model has only one lane.
 type view struct {
 	head bool
 	used [orgs]int // number of dispatched runs, by organization
@@ -304,8 +305,9 @@ func (db *database) accept(o *order, seen view) accepted {
 	return out
 }
 
-// oneOf returns an earlier run with the same key whose retention period has not ended. It also
-// finds a run from which the key was taken.
+// oneOf returns an earlier run with the same organization and key that is open, or whose retention
+// period has not ended. It searches all runs instead of the map byKey, so it also finds a run whose
+// key was taken too early.
 func (db *database) oneOf(o *order) *run {
 	for _, r := range db.runs[:len(db.runs)-1] {
 		if o.key != "" && r.key == o.key && r.org == o.org && (r.status == "" || r.expires > db.sim.now) {
@@ -433,8 +435,8 @@ func (db *database) voidClaim(id int) voided {
 	return voided{ended: r.status != "", result: r.result}
 }
 
-// holds reports whether the worker with this fence may still write to the run. Mutants set lax,
-// which omits the check.
+// holds reports whether the worker with this fence may still write to the run. The argument lax,
+// which only mutants set, omits the check.
 func (db *database) holds(r *run, fence int, lax bool, what string) bool {
 	o := r.open
 	switch {
@@ -519,7 +521,7 @@ func (db *database) end(r *run, status, result, by string) finished {
 	return finished{saved: true, slotFreed: slotFreed}
 }
 
-// requeueHeld models requeueHeldQuery: it requeues the run of a worker that gives it up.
+// requeueHeld models requeueHeldQuery: it requeues a run that its worker gives up.
 func (db *database) requeueHeld(r *run, fence int, backoff time.Duration, cause bool) bool {
 	if !db.holds(r, fence, db.sim.mutant.requeueWithoutFence, "requeuing") {
 		return false
@@ -536,8 +538,8 @@ func (db *database) requeue(r *run) {
 	o.fence++
 }
 
-// dispatchNext models DispatchNext and dispatch_runs. Each free slot goes to an organization with a
-// run that may start, and among those to the one with the fewest dispatched runs.
+// dispatchNext models DispatchNext and dispatch_runs. Among the organizations that may dispatch a
+// run and have a run that may start, each free slot goes to that with the fewest dispatched runs.
 func (db *database) dispatchNext(freeSlots int) (jobs []*job) {
 	for len(jobs) < freeSlots {
 		var used [orgs]int
@@ -587,8 +589,8 @@ func (db *database) cancel(r *run) []ended {
 	return []ended{e}
 }
 
-// The sweeper's statements. Each statement finds rows in one transaction. A second transaction
-// changes those rows that still match.
+// The following methods model the sweeper's statements. One transaction finds rows. A second
+// transaction changes those rows that still match.
 
 func (db *database) find(which func(*run, *openRow) bool) (found []*run) {
 	for _, r := range db.runs {
@@ -664,8 +666,8 @@ func (db *database) isUnclaimed(_ *run, o *openRow) bool {
 	return o.dispatched && o.status == queued && o.nextDispatch <= db.sim.now
 }
 
-// redispatch models Store.Redispatch. It returns the jobs of unclaimed runs to publish again, and
-// postpones the runs in later.
+// redispatch models Store.Redispatch. It returns the jobs to publish: those of the runs in the
+// argument again that are still unclaimed. It postpones the runs in the argument later.
 func (db *database) redispatch(again, later []*run) (jobs []*job) {
 	s := db.sim
 	stillSo := func(r *run) bool {

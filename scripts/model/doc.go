@@ -33,7 +33,8 @@
 //
 // If runs of a batch cannot be claimed, a second statement finds out why. If this statement fails,
 // the worker gets no result for the batch, although its other runs are claimed. In two of three
-// schedules with faults, claims and results wait for each other, so that batches are large.
+// schedules with faults, the first claim or result of a batch waits for others, so that batches are
+// large.
 //
 // When a run's retention period ends, the model takes the key from the run and keeps the row. As in
 // the product, a key is kept for longer than the stream's duplicate window. In half of the

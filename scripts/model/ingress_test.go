@@ -279,7 +279,7 @@ func (i *ingress) recoverAccepted(t *task, o *order) (accepted, error) {
 	}
 
 	a, err = i.acceptOnce(t, o)
-	if err == nil && a.conflict { // the first attempt has been executed meanwhile
+	if err == nil && a.conflict { // the statement that returned an error was executed meanwhile
 		a, err = exists()
 	}
 	return a, err

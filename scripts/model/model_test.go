@@ -14,7 +14,8 @@ var (
 	countFlag  = flag.Int("model.schedules", 0, "how many schedules to run")
 )
 
-// The limits of the tests: half a minute of CPU time, or three seconds with -short.
+// Numbers of schedules. TestPromises needs about half a minute of CPU time for manySchedules, and
+// three seconds for fewSchedules, which it uses with -short.
 const (
 	fewSchedules  = 1_000
 	manySchedules = 12_000

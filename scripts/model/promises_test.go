@@ -107,8 +107,8 @@ func (s *sim) attemptEnds(a *attempt) {
 	}
 }
 
-// slowest is the longest duration of a statement that began before the faults ended. After that
-// time, polls may still wait for such a statement.
+// slowest is the longest duration of a statement that began before the faults ended. When the
+// faults have ended, polls may still wait for such a statement.
 const slowest = 3 * time.Second
 
 // waited checks how long a request had to wait for its notification after the run had finished.

@@ -8,18 +8,20 @@ import (
 
 const (
 	orgs       = 2
-	maxDrain   = 15 * time.Minute // maximum time between the last fault and the end of all work
+	maxDrain   = 15 * time.Minute // maximum time from the last fault or acceptance to the end of all work
 	patience   = time.Hour        // deadline of runs that must finish in time; too long for any fault to delay them past it
 	settleTime = 45 * time.Second // time for messages in flight after the last run has finished
 	overdueBy  = time.Minute      // allowed delay after a deadline, for promise 1
 )
 
-// faultRates are the rates of faults in a schedule, each per 1000 steps or messages.
+// faultRates determines the faults of a schedule. The fields step and lost are rates per 1000 steps
+// or messages.
 type faultRates struct {
 	step int // rate at which a process dies, freezes or stalls between two steps
 	lost int // rate at which a message, a statement or its reply is lost or late
-	// maxBatchWait is the maximum time that claims and results wait for each other, in order to
-	// share a statement. If it is 0, they do not wait, as with a fast database.
+	// maxBatchWait is the maximum time that the first claim or result of a batch waits for others
+	// to share its statement. If maxBatchWait is 0, no claim or result waits, as with a fast
+	// database.
 	maxBatchWait time.Duration
 	// every is the mean time between two faults. Each fault has a random kind from kinds.
 	every time.Duration
@@ -55,7 +57,7 @@ type sim struct {
 	keys                       map[string]int // ID of the run for each key, as clients have received it
 	deadly                     map[int]int
 	fences                     map[intent]bool
-	free                       map[int]int // by organization, the seconds in which a run could have been dispatched but was not
+	free                       map[int]int // by run ID, for how many seconds in a row the run waited although a slot was free
 	quietSince                 time.Duration
 }
 
@@ -287,8 +289,8 @@ func (s *sim) expire(everybody *process, o *order) {
 	})
 }
 
-// client sends a request. If the request has a key, it repeats the request until the result is
-// final.
+// client sends a request. If the request has a key, client repeats the request until the result is
+// final, and sometimes cancels the run.
 func (s *sim) client(t *task, o order) {
 	limit := s.rng.between(time.Second, 30*time.Second)
 	for {

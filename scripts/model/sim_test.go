@@ -30,7 +30,8 @@ func (r *rng) between(a, b time.Duration) time.Duration { return a + time.Durati
 // in1000 returns true with a probability of n in 1000.
 func (r *rng) in1000(n int) bool { return n > 0 && r.n(1000) < n }
 
-// event happens at a moment in virtual time. It resumes a task or calls the function do.
+// event happens at a moment in virtual time. It resumes a task or calls the function in the field
+// do.
 type event struct {
 	at   time.Duration
 	no   uint64 // order of events at the same moment

@@ -208,7 +208,7 @@ func (b *bus) loseStore() {
 }
 
 // truncate removes the newest messages, as a crash of the machine may. NATS may have confirmed
-// these messages. forgetDuplicates removes the duplicate window.
+// these messages. The duplicate window is unchanged; forgetDuplicates removes it.
 func (b *bus) truncate() {
 	n := b.sim.rng.n(len(b.messages) + 1)
 	b.sim.tracef("the last %d of %d job messages are lost", len(b.messages)-n, len(b.messages))

@@ -28,7 +28,8 @@ func (s *sim) beginToolWorker(n int) {
 	s.bus.workers[n] = w
 }
 
-// request is a call that is sent to a tool worker. It contains the call's capability.
+// request is a call that an agent worker sends to a tool worker. The fields run, fence, kind, call
+// and expires model the capability of the call (contract.Capability).
 type request struct {
 	run         *run
 	fence       int
@@ -87,7 +88,7 @@ func (a *attempt) makeCall(t *task, turn, call int, w wanted) error {
 	case awaiting:
 		return parkError{call}
 	}
-	return nil // the call was done, denied or executed, so the model gets the result
+	return nil // the call was denied or its outcome is known, so the model gets the result
 }
 
 // send models sendNow: it sends the call to a tool worker and waits for the reply.

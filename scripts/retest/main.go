@@ -74,7 +74,7 @@ func (r rerunner) run(ctx context.Context, packages []string) (code int, report 
 
 	failed := res.failed()
 	if len(failed) == 0 {
-		return code, "", nil // the command has failed, but no test
+		return code, "", nil // the command has failed, but no test has
 	}
 
 	var flaky strings.Builder

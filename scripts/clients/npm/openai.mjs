@@ -1,6 +1,6 @@
-// Tests OpenAI's client against Parley: its main operations and typical errors. A part throws an
-// error if a result is wrong, so that the script's exit status is not 0. The script prints the
-// values that only the Go test can check.
+// Tests OpenAI's client against Parley: its main operations and typical errors. If a result is
+// wrong, a part of the script throws an error, and the script's exit status is not 0. The script
+// prints the values that only the Go test can check.
 import assert from "node:assert/strict";
 import OpenAI from "openai";
 import { clientOf } from "./features.mjs";
@@ -269,7 +269,7 @@ const parts = {
   },
 
   // The connection breaks after the service has received the request. The client's retry has the
-  // same idempotency key, so it gets the existing run.
+  // idempotency key of the first request, so the retry gets the existing run.
   async retries() {
     const dropping = at(DROPPING_URL, { maxRetries: 2 });
     const key = (name) => ({ headers: { "Idempotency-Key": `${name}-${Date.now()}` } });

@@ -1,6 +1,6 @@
-// Tests OpenAI's Realtime clients against Parley with speech in both directions. A part throws an
-// error if a result is wrong, so that the script's exit status is not 0. The script prints the
-// values that only the Go test can check.
+// Tests OpenAI's Realtime clients against Parley with speech in both directions. If a result is
+// wrong, a part of the script throws an error, and the script's exit status is not 0. The script
+// prints the values that only the Go test can check.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import OpenAI from "openai";
@@ -20,7 +20,7 @@ const report = {};
 
 const at = (base, apiKey = PARLEY_API_KEY) => new OpenAI({ apiKey, baseURL: `${base}/v1`, dangerouslyAllowBrowser: true });
 const client = at(PARLEY_BASE_URL);
-const secure = (apiKey) => at(TLS_URL, apiKey); // because the clients accept only wss URLs
+const secure = (apiKey) => at(TLS_URL, apiKey); // the clients accept only wss URLs
 const kinds = { OpenAIRealtimeWS, OpenAIRealtimeWebSocket };
 
 async function api(path) {
@@ -189,7 +189,7 @@ function checkAnswer({ events, response, sound, transcript }) {
 }
 
 const parts = {
-  // Holds a session with three spoken turns and a typed one. One spoken turn is sent faster than
+  // Holds a session with three spoken turns and one typed turn. One spoken turn is sent faster than
   // real time, and another ends with an explicit commit.
   async conversation(kind) {
     const talk = await connect(kind);
@@ -242,8 +242,8 @@ const parts = {
     (report.understood ??= []).push(first, next, transcript, heard);
   },
 
-  // Requests an answer in every way that the API offers. The speech recognizer knows all words of
-  // the answer.
+  // Requests an answer of which the speech recognizer knows all words, and checks the transcript
+  // and the audio of the answer.
   async answersWords(kind) {
     const talk = await connect(kind, { model: SAYS_ID });
     talk.say(`say: ${SPEECH.answer.text}`);
@@ -363,7 +363,8 @@ const parts = {
     talk.close();
   },
 
-  // Clients can retrieve items. The model receives items that a client has added.
+  // A client can add, retrieve and delete an item. Then it requests a text response with its own
+  // instructions and metadata.
   async items(kind) {
     const talk = await connect(kind);
     const item = { type: "message", role: "user", content: [{ type: "input_text", text: "Look at me." }], id: "item_mine" };
@@ -383,8 +384,8 @@ const parts = {
   },
 };
 
-// refused checks that the service rejects the connection. It checks the response's status only with
-// `ws`, because a browser's WebSocket does not report it.
+// refused checks that the service rejects the connection. With `ws`, refused also checks the
+// response's status, which a browser's WebSocket does not report.
 async function refused(kind, options, status) {
   const talk = new Talk(await kinds[kind].create(secure(options.apiKey), { model: options.model ?? ECHO_ID }));
   while (talk.errors.length === 0) {

@@ -36,7 +36,8 @@ assert.match(message, /^refuse max_tokens: must be at most 8192\. Key \[redacted
 assert.ok(message.length <= 1_000, String(message.length));
 assert.deepEqual(attempts(rejected.timeline), [{ status, message }]);
 
-// If the provider's refusal concerns the operator's account, its message is not shown.
+// If the provider's refusal concerns the operator's account, clients do not get the refusal's
+// message.
 for (const [fault, code, number] of [["401", "model_rejected", 401], ["quota", "model_quota_exceeded", 429]]) {
   const { error, run, timeline } = await refused(STUB_ID, `fault ${fault}: refusal-${fault}`);
   assert.equal(error.code, code);

@@ -38,7 +38,7 @@ const without = await client.chat.completions.create({ model: AGENT_ID, messages
 assert.doesNotMatch(without.choices[0].message.content, /\*\*Files\*\*/);
 assert.equal(await open(without.choices[0].message.annotations[0].url_citation.url), "a,b\n1,2\n");
 
-// The list of sources at the end of an answer does not become a part of the history.
+// The list of files at the end of an answer does not become a part of the history.
 const next = await client.chat.completions.create({ model: AGENT_ID, messages: [program, whole.choices[0].message, user("Thanks.")], metadata });
 const { input } = await api("GET", `/api/runs?id=${next.parley.runId}&timeline=1`);
 assert.equal(input.history.length, 1);
@@ -58,7 +58,8 @@ assert.equal(await open(cited.url), "a,b\n1,2\n");
 await api("DELETE", `/api/sessions?id=sources-1&agentId=${AGENT_ID}`);
 assert.equal((await fetch(cited.url)).status, 404);
 
-// Clients that cannot send metadata get the list of sources if the agent's setting enables it.
+// Clients that cannot send metadata get the list of sources if a setting of the agent enables the
+// list.
 const listed = await client.chat.completions.create({ model: LISTS_ID, messages: [user(QUESTION)] });
 assert.match(listed.choices[0].message.content, /\n\n\*\*Sources\*\*\n\n- \[1\] /);
 const unlisted = await client.chat.completions.create({ model: KNOWS_ID, messages: [user(QUESTION)] });

@@ -1,5 +1,6 @@
-// Stops answers as users of OpenAI's client, the AI SDK, AG-UI and MCP do. Also loses responses to
-// OpenAI's client, which announces its retries, and to the AI SDK's provider, which does not.
+// Stops answers as users of OpenAI's client, the AI SDK, AG-UI and MCP do. It also makes requests
+// fail before their responses arrive: those of OpenAI's client, which announces its retries, and of
+// the AI SDK's provider, which does not.
 import assert from "node:assert/strict";
 import { HttpAgent } from "@ag-ui/client";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
@@ -16,7 +17,8 @@ const { PARLEY_BASE_URL, PARLEY_API_KEY, STUB_ID, LEAVING_URL, RETRIED } = proce
 const took = {};
 const openai = new OpenAI({ baseURL: `${PARLEY_BASE_URL}/v1`, apiKey: PARLEY_API_KEY });
 
-// Another client with the same key has a run that none of the following parts may cancel.
+// This run acts as that of another client with the same API key. None of the following parts may
+// cancel this run.
 const neighbour = await openai.responses.create({ model: STUB_ID, input: long("neighbour"), stream: true, conversation: "stop-neighbour" });
 const neighbours = (async () => { for await (const event of neighbour) if (event.type === "response.completed") return true; return false; })();
 
@@ -77,7 +79,7 @@ const twins = await Promise.all([openai.responses.create(twin), openai.responses
 assert.notEqual(twins[0].parley.runId, twins[1].parley.runId);
 
 // The AI SDK's provider does not announce that a request is a retry. The service therefore cancels
-// the run of the lost request.
+// the run of the request whose response was lost.
 const provider = createOpenAI({ baseURL: `${LEAVING_URL}/v1`, apiKey: PARLEY_API_KEY });
 const silent = await generateText({ model: provider.responses(STUB_ID), prompt: RETRIED, providerOptions: { openai: { conversation: "stop-silent" } } });
 assert.equal(silent.text, "echo: " + RETRIED);
@@ -128,8 +130,8 @@ took.agui = await cancelled((await runsOf("stop-agui"))[0].id);
 await running;
 await shows(STUB_ID, "stop-agui", received.slice(0, 100));
 
-// MCP's cancellation stops only the client's own call. Two clients with the same key use the same
-// request IDs.
+// In MCP, a cancellation stops only a call of the client that sends it. Here, another client has
+// the same API key and uses the same request IDs.
 async function connect() {
   const client = new Client({ name: "test", version: "1" });
   await client.connect(new StreamableHTTPClientTransport(new URL(`${PARLEY_BASE_URL}/mcp`), { requestInit: { headers } }));

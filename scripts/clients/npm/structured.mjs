@@ -1,5 +1,5 @@
-// Requests answers that match a schema with OpenAI's client, the AI SDK, LangChain and OpenAI's
-// Agents SDK. The agents use the offline model, so the expected answers are known.
+// Uses OpenAI's client, the AI SDK, LangChain and OpenAI's Agents SDK to request answers that match
+// a schema. The agents use the offline model, so the expected answers are known.
 import assert from "node:assert/strict";
 import OpenAI from "openai";
 import { zodResponseFormat, zodTextFormat } from "openai/helpers/zod";
@@ -65,7 +65,8 @@ for (const model of [provider.chat(LAMPS_ID), provider.responses(LAMPS_ID), comp
   assert.deepEqual(await streamed.object, person);
 }
 
-// LangChain: the schema as response format or as a function, and createAgent.
+// LangChain sends the schema as a response format or as a function. Its createAgent uses a response
+// format.
 const chat = new ChatOpenAI({ model: LAMPS_ID, apiKey: PARLEY_API_KEY, configuration: { baseURL }, maxRetries: 0 });
 for (const method of ["jsonSchema", "functionCalling", "jsonMode"]) {
   const found = await chat.withStructuredOutput(Person, { method, name: "person" }).invoke(method === "jsonMode" ? "Use this: " + JSON.stringify(person) : message);

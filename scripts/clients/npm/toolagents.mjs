@@ -1,6 +1,6 @@
 // Lets agents call functions of the client through frameworks. Each framework calls the functions
 // in a loop, hands the chat over to another agent, or returns data that matches a schema. Parley's
-// agent also has its own tool, which books in a ledger; the Go test counts the bookings.
+// agent also has its own tool, which adds bookings to a ledger; the Go test counts the bookings.
 import assert from "node:assert/strict";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { ChatOpenAI } from "@langchain/openai";
@@ -74,8 +74,8 @@ const parts = {
     assert.deepEqual(structuredResponse, { degrees: 7 });
   },
 
-  // The agent "forecaster" returns data that it makes from a function's result. The agent
-  // "reception" hands the chat over to "forecaster".
+  // The agent "Forecaster" returns data that it makes from a function's result. The agent
+  // "Reception" hands the chat over to "Forecaster".
   async handoffs() {
     for (const useResponses of [true, false]) await handOver(useResponses);
   },

@@ -1,6 +1,6 @@
 // Lets an agent call functions of the client through several npm packages. The agent also has its
-// own tool, which books in a ledger; the Go test counts the bookings. Each part throws an error if
-// a result is wrong.
+// own tool, which adds bookings to a ledger; the Go test counts the bookings. Each part throws an
+// error if a result is wrong.
 import assert from "node:assert/strict";
 import { createOpenAI } from "@ai-sdk/openai";
 import { HumanMessage, ToolMessage } from "@langchain/core/messages";
@@ -23,8 +23,8 @@ const chatTools = [{ type: "function", function: { name: "weather", description,
 const responseTools = [{ type: "function", name: "weather", description, parameters, strict: false }];
 
 const parts = {
-  // The agent first calls its own tool. The model receives this call again together with the
-  // client's result.
+  // The agent first calls its own tool. With the result of the client's function, the model also
+  // receives this earlier call again.
   async completions() {
     const messages = [{ role: "user", content: ask("TOOLS-1") }];
     const first = await openai.chat.completions.create({ model: AGENT_ID, messages, tools: chatTools });

@@ -177,8 +177,8 @@ with Parley() as client:
         raise SystemExit("a name that is too long was accepted")
     except parley.BadRequestError as error:
         assert error.errors, error
-    # Structured output. The client accepts any class with two methods of Pydantic's models, which
-    # are defined here.
+    # Structured output. The client accepts any class that has two methods of Pydantic's models:
+    # model_json_schema and model_validate.
     class Lamp:
         def __init__(self, watts: int) -> None:
             self.watts = watts

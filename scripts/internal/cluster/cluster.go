@@ -50,8 +50,8 @@ type Options struct {
 	// PostgresSettings are additional server settings, by name. They cannot replace the settings
 	// that make commits durable.
 	PostgresSettings map[string]string
-	// PostgresDir and NATSDir are the servers' data directories. If empty, a temporary directory is
-	// used.
+	// PostgresDir and NATSDir are the servers' data directories. If a field is empty, the server
+	// uses a temporary directory.
 	PostgresDir, NATSDir string
 }
 

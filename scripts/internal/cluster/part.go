@@ -107,7 +107,8 @@ func (p *Part) noteStart(l *instance) {
 }
 
 // noteEnd records that the part is down. If it was neither killed nor excused, noteEnd also records
-// the reason. After a kill, it calls the function meanwhile before the restart.
+// the reason. After a kill, it calls the function in the field meanwhile, unless that is nil,
+// before the restart.
 func (p *Part) noteEnd(ctx context.Context, l *instance) {
 	p.mu.Lock()
 	killed, meanwhile, excused := p.killed, p.meanwhile, p.excused
@@ -131,7 +132,7 @@ func (p *Part) noteEnd(ctx context.Context, l *instance) {
 }
 
 // Kill9 kills the part with SIGKILL and returns when the process is gone. Before the restart, the
-// function meanwhile is called unless it is nil. Kill9 returns false and does nothing if the part
+// argument meanwhile is called unless it is nil. Kill9 returns false and does nothing if the part
 // is down or frozen, or was resumed less than awakeTime ago.
 func (p *Part) Kill9(meanwhile func()) bool {
 	p.mu.Lock()

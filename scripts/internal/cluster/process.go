@@ -28,8 +28,8 @@ type command struct {
 }
 
 // launch starts the command in a new session. The child is killed if the test process dies. launch
-// does not wait until the command is ready: the instance's function ready looks for the text in the
-// output.
+// does not wait until the command is ready. The field ready of the returned instance is a function
+// that reports whether the output contains the text in c.ready.
 func (c command) launch(ctx context.Context, extra Extra) (*instance, error) {
 	log, err := os.OpenFile(c.log, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {

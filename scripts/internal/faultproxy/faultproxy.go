@@ -299,7 +299,7 @@ func deliver(w http.ResponseWriter, answer *http.Response, made cut, strikes fun
 	for {
 		n, err := answer.Body.Read(buffer)
 		piece := buffer[:n]
-		strike := made.at > 0 && passed+n >= made.at // before anything is sent, because sent bytes cannot be withdrawn
+		strike := made.at > 0 && passed+n >= made.at // decided before the bytes are sent, because sent bytes cannot be withdrawn
 		if strike {
 			piece = inFrame(piece[:made.at-passed], last)
 		}

@@ -76,7 +76,7 @@ func (c *Client) Rest(ctx context.Context, a Answer) (Answer, error) {
 	return a, nil
 }
 
-// take adds an event to the answer. It returns an ErrFault for an error event.
+// take adds an event to the answer. For an error event, it returns an error that wraps ErrFault.
 func (a *Answer) take(e Event) error {
 	a.Events = append(a.Events, e)
 	switch e.Type {
