@@ -282,7 +282,8 @@ func (c *generatedRun) look(_ context.Context, call tool.Call) (tool.Result, err
 		arguments.Text = strings.Repeat("The lamp costs 7 euros. ", 2_000)
 	}
 
-	// The titles connect the sources of the run's citations with the texts.
+	// The citations of the run contain the titles, by which the tests find the texts of the
+	// sources.
 	result := tool.Result{Output: json.RawMessage(written(arguments.Text))}
 	for _, text := range []string{arguments.Text, usualValues} {
 		title := fmt.Sprintf("source %d", len(c.sources))

@@ -95,7 +95,7 @@ func (l *expiringContext) Err() error {
 func TestReadingALongHistory(t *testing.T) {
 	t.Parallel()
 	history := []Turn{PlainTurn("q", "Tall [7]."), PlainTurn("q", strings.Repeat("It is tall [3]. ", 60_000)), PlainTurn("q", "Tall [9].")}
-	looks := 1 + 15 + 1 // Err is called once for each piece, of at most 64 KiB, of the three answers
+	looks := 1 + 15 + 1 // Err is called once for each piece; the second of the three answers has 15 pieces of at most 64 KiB
 	for _, tt := range []struct {
 		looks int
 		ok    bool

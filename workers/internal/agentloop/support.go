@@ -112,7 +112,7 @@ func sentenceAfter(text string, marks []mark, inTable bool) (extent, bool) {
 }
 
 // sentenceBefore returns the last sentence of the lines that end before the offset lineFrom. It
-// does not search the text before the last of marks.
+// does not search the text before the last marker in marks.
 func sentenceBefore(text string, marks []mark, lineFrom int) (extent, bool) {
 	last := 0
 	if len(marks) > 0 {

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// maxLine is the maximum length in bytes of a line of the reader's output. Every valid block is
-	// shorter in JSON.
+	// maxLine is the maximum length in bytes of a line of the reader's output. The JSON form of
+	// every valid block is shorter.
 	maxLine       = 256 << 10
 	maxBlock      = 32 << 10 // bytes of a block's text
 	maxWord       = 100      // maximum length of a MIME type or a language in bytes
@@ -216,7 +216,7 @@ func (c *checker) takeBlock(b *document.Block) error {
 }
 
 // follows reports whether the next block may have the given page number. The page numbers must not
-// decrease. If one block has no page number, none may have one.
+// decrease. Either all blocks of a document have a page number, or none of them.
 func (c *checker) follows(page int) bool {
 	if page == 0 || c.page == 0 && c.blocks > 1 {
 		return page == 0 && c.page == 0 && c.done == 0

@@ -17,8 +17,8 @@ import (
 	"parley/workers/internal/parse/pdf/pdftest"
 )
 
-// leastWords is the minimum fraction that Parley must find of the words that pdftotext finds on a
-// page.
+// leastWords is a fraction of the words that pdftotext finds on a page. Parley must find at least
+// this fraction.
 const leastWords = 0.98
 
 //go:embed testdata/scripts.html
@@ -69,7 +69,8 @@ func TestPDFsOfManyMakersAreComplete(t *testing.T) {
 	}
 }
 
-// complete checks, page by page, that Parley finds the words that pdftotext finds in a file.
+// complete checks, page by page, that Parley finds at least the fraction leastWords of the words
+// that pdftotext finds in a file.
 func complete(t *testing.T, e *Extractor, path string, phrases []string) {
 	t.Helper()
 	content, err := os.ReadFile(path)
