@@ -70,7 +70,8 @@ const (
 	repliesOnceHit            // the run is parked until the client has sent the results
 )
 
-// newGeneratedRun returns nil if the generated schema is refused.
+// newGeneratedRun generates the run with the number i from a seed. It returns nil if the generated
+// schema is refused.
 func newGeneratedRun(seed uint64, i int) *generatedRun {
 	g := generator{rand.New(rand.NewPCG(seed, uint64(i)))}
 	c := &generatedRun{schema: g.schema(4), sources: map[string]string{}, made: map[string]int{}, lost: -1}

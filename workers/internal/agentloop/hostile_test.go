@@ -30,8 +30,8 @@ func costFor(text string) time.Duration {
 	return best
 }
 
-// TestTextsMadeToBeSlow checks that no text takes much longer than ordinary text of the same
-// length. The test compares times, so it does not run in parallel.
+// TestTextsMadeToBeSlow checks that no text takes more than ten times as long as ordinary text of
+// the same length. The test compares times, so it does not run in parallel.
 func TestTextsMadeToBeSlow(t *testing.T) { //nolint:paralleltest // it measures
 	const size = 120_000
 	plain := costFor(strings.Repeat("It is tall [1]. ", size/16))

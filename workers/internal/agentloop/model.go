@@ -82,7 +82,8 @@ func moreInformative(earlier, last error) error {
 	return &told
 }
 
-// budgetLeft returns the tokens that the run may still use, or an error if a limit is reached.
+// budgetLeft returns the number of tokens that the run may still use, or an error if a limit is
+// reached.
 func (r *run) budgetLeft() (int64, error) {
 	used := r.out.Usage
 	left := r.limits.MaxTokens - used.InputTokens - used.OutputTokens

@@ -41,14 +41,15 @@ type passages map[int]*passage
 
 // check looks up the quotes of a marker in the source with the given number. found is the first of
 // the quotes that the source contains. missed is the number of quotes that the source does not
-// contain. A marker without quotes is valid if the source contains any word.
+// contain. If the source does not exist or contains no word, missed is at least 1. A marker without
+// quotes is valid if the source contains any word.
 func (p passages) check(number int, quotes []string) (found string, missed int, ok bool) {
 	from := p[number]
 	if from == nil || !hasWords(from.source.CitedText) {
 		return "", max(1, len(quotes)), false
 	}
 
-	// Quotes without any words count as absent.
+	// Ignore quotes that contain only white space.
 	given := 0
 	for _, quote := range quotes {
 		if strings.TrimSpace(quote) == "" {

@@ -162,8 +162,8 @@ func (r *run) emitDelta(d llm.Delta) {
 	r.filter.write(d.Text)
 }
 
-// show emits a piece of text. Before the first piece of a turn, it emits the empty line gap if an
-// earlier turn had text.
+// show emits a piece of text. Before the first piece of a turn, it emits the constant gap, an empty
+// line, if an earlier turn had text.
 func (r *run) show(text string) {
 	if text == "" || r.in.Contract != nil && !r.valid {
 		return // a gap is emitted only together with the text after it, because white space at the end of an answer is dropped

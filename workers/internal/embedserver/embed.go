@@ -64,7 +64,7 @@ func (s *Server) amounts(model string, tokens int64) budgetdb.Amounts {
 }
 
 // maxTokens returns an upper bound for the number of tokens in texts. Each token has at least one
-// byte, so the number of bytes is an upper bound.
+// byte, so a text has at most as many tokens as bytes. An overhead is added for each text.
 func maxTokens(texts []string) (n int64) {
 	for _, text := range texts {
 		n += int64(len(text)) + llm.MessageOverhead

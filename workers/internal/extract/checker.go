@@ -261,8 +261,8 @@ func checkBlock(b *document.Block) error {
 // kinds are the kinds of blocks that a reader may send.
 var kinds = []document.Kind{document.Heading, document.Paragraph, document.Item, document.Row, document.Verbatim}
 
-// clean reports whether a text contains no control characters. If lines is true, newlines and tabs
-// are allowed.
+// clean reports whether a text contains neither control characters nor characters that change the
+// direction of displayed text. If lines is true, newlines and tabs are allowed.
 func clean(s string, lines bool) bool {
 	return strings.IndexFunc(s, func(r rune) bool {
 		return unicode.IsControl(r) && (!lines || r != '\n' && r != '\t') || overrides(r)

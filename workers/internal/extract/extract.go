@@ -63,8 +63,8 @@ func Open(backend sandbox.Backend, c Config) *Extractor {
 func (e *Extractor) Close() error { return e.program.close() }
 
 // Read reads a document, passes its events in order to the function each, and returns information
-// about the whole document. An error of the function each, or of ctx, ends Read and is returned
-// unchanged. Any other error is a *document.Failure.
+// about the whole document. An error of the function each ends Read and is returned unchanged. If
+// ctx ends, the error wraps the cause. Any other error is a *document.Failure.
 func (e *Extractor) Read(ctx context.Context, d Document, l Limits, each func(document.Event) error) (info document.Info, err error) {
 	l = l.forContent(d.Content)
 	o := order{Name: d.Name, MIMEType: d.MIMEType, Limits: l, NoOCR: e.config.NoOCR}

@@ -32,8 +32,7 @@ func (f *folder) program() string { return filepath.Join(f.path, "program") }
 func newFolder() (*folder, error) {
 	why := errors.New("found no folder to which the program can be copied")
 	for _, parent := range []string{os.TempDir(), "/var/tmp", "/run"} {
-		// On some machines, some of these parents are mounted without permission to execute
-		// programs.
+		// Some machines mount some of these parent folders without permission to execute programs.
 		var fs unix.Statfs_t
 		if unix.Statfs(parent, &fs) != nil || fs.Flags&unix.ST_NOEXEC != 0 || !reachable(parent) {
 			continue
