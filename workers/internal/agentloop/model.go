@@ -69,9 +69,9 @@ func (r *run) modelTurn(ctx context.Context) (*TurnStep, llm.StopReason, error) 
 }
 
 // moreInformative returns the error to report for a turn. last is the error of the turn's last
-// call, and earlier is the error of the call before. moreInformative returns earlier if no provider
-// responded to the last call, for example because a circuit breaker rejected it. The provider's
-// response to the earlier call explains the failure better.
+// call, and earlier is the error of the call before. If no provider responded to the last call, for
+// example because a circuit breaker rejected it, moreInformative returns earlier with the retry
+// delay of last. The provider's response to the earlier call explains the failure better.
 func moreInformative(earlier, last error) error {
 	var before, e *llm.Error
 	if !errors.As(earlier, &before) || !errors.As(last, &e) || !e.Unused || e.Provider != nil || before.Provider == nil {

@@ -53,7 +53,8 @@ func newFolderIn(parent string) (*folder, error) {
 	// sweep ignores folders with this prefix, so no other process removes the folder before it is
 	// locked.
 	fresh, err := os.MkdirTemp(parent, freshPrefix)
-	// After an error, the folder is removed here, because sweep does not look for fresh folders.
+	// If a later step fails, the folder is removed in this function, because sweep does not look
+	// for fresh folders.
 	if err != nil {
 		return nil, fmt.Errorf("creating a folder for this program's executable: %w", err)
 	}

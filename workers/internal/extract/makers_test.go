@@ -27,7 +27,8 @@ var scriptsPage []byte
 //go:embed testdata/plots.py
 var plotsProgram []byte
 
-// maker is a program that creates PDFs, together with a file that it has created.
+// maker is a program that creates PDFs. The function make writes such a PDF to the path to, or
+// returns what is missing on this machine.
 type maker struct {
 	name    string
 	make    func(t *testing.T, to string) (missing string)
@@ -111,7 +112,8 @@ func complete(t *testing.T, e *Extractor, path string, phrases []string) {
 	}
 }
 
-// packaged returns a function that returns the path of a file from a Debian package.
+// packaged returns a function that copies a file of a Debian package to a path, uncompressed. If
+// the file does not exist, the function returns the reason.
 func packaged(name, path string) func(*testing.T, string) string {
 	return func(t *testing.T, to string) string {
 		t.Helper()
