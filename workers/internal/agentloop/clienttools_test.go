@@ -208,8 +208,8 @@ func TestBrokenClientCallsReturnToTheModel(t *testing.T) {
 	}
 }
 
-// The tool choice "required" of a request requires a call of any tool, also of the agent. After a
-// call of the agent's tool, the model may answer without a call of the client's tools.
+// The tool choice "required" of a request requires a call of any tool, including the agent's tools.
+// After a call of the agent's tool, the model may answer without a call of the client's tools.
 func TestARequiredCallMayBeTheAgentsOwn(t *testing.T) {
 	t.Parallel()
 	own := counting()

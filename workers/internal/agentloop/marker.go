@@ -98,7 +98,7 @@ func (g *grammar) accept(r rune) verdict {
 
 // without removes characters from the grammar's count. It must be called after an inner marker was
 // removed. The argument blanks is the number of white space characters that were removed before
-// this marker. The grammar continues as if they had not been read.
+// this marker. The grammar continues as if these characters had not been read.
 func (g *grammar) without(blanks int) {
 	g.read -= blanks
 	if blanks > 0 && g.state == afterNumber {

@@ -144,8 +144,8 @@ func (r *run) endTurn(res llm.Response) *TurnStep {
 // request returns the request for the next model call. left is the number of tokens that the run
 // may still use.
 func (r *run) request(left int64) llm.Request {
-	// The lower one of two limits applies: the run's limit for answers, or the setting
-	// MaxOutputTokens. If the run has few tokens left, their number limits the answer, too.
+	// The lower of two limits applies: the run's limit for answers, or the setting MaxOutputTokens.
+	// If the run has few tokens left, their number limits the answer, too.
 	maxTokens := r.limits.MaxAnswerTokens
 	if asked := r.in.Settings.MaxOutputTokens; asked != nil && (maxTokens == 0 || *asked < maxTokens) {
 		maxTokens = *asked

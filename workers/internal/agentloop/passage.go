@@ -70,12 +70,12 @@ func (p passages) check(number int, quotes []string) (found string, missed int, 
 	return found, missed, given == 0 || found != ""
 }
 
-// choose returns the sentence that shares the terms of the greatest total weight with the argument
-// supported. If no sentence has such a term, it returns the first sentence. It adds a neighbouring
-// sentence if the additional terms of that sentence weigh at least as much, and if both sentences
-// together have at most maxQuote characters. A term weighs more if it is long and occurs in few
-// sentences, and numbers weigh most. In every language, short and frequent words carry the least
-// information.
+// choose compares the sentences with the text in the argument supported. It returns the sentence
+// whose shared terms have the greatest total weight. If no sentence shares a term, it returns the
+// first sentence. It adds a neighbouring sentence if the additional terms of that sentence weigh at
+// least as much, and if both sentences together have at most maxQuote characters. A term weighs
+// more if it is long and occurs in few sentences, and numbers weigh most. In every language, short
+// and frequent words carry the least information.
 func (p *passage) choose(supported string) string {
 	if p.parts == nil {
 		p.parts = split(p.source.CitedText)

@@ -208,9 +208,9 @@ func endsAttempt(ctx context.Context, call llm.ToolCall, err error) error {
 	return nil
 }
 
-// execute runs a call and returns its result, with the output cleaned by llm.CleanJSON. If the call
-// is rejected, the tool panics or its output is not valid JSON, the error is a *tool.Error. If the
-// tool fails, the error is the tool's own.
+// execute runs a call and returns its result, with the output cleaned by llm.CleanJSON. The error
+// is a *tool.Error if the call is rejected, if the tool panics, or if the tool's output is not
+// valid JSON. If the tool fails, the error is the tool's own.
 func (r *run) execute(ctx context.Context, call llm.ToolCall, excess bool) (result tool.Result, err error) {
 	// A call of one of the following kinds fails before it reaches a tool. The model receives the
 	// reason.

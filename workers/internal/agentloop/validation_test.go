@@ -105,8 +105,8 @@ func newValidation(tb testing.TB, s answerShape, cites bool) validation {
 	return v
 }
 
-// run does the same work as an agent's run at its end. It parses the answer, validates it with the
-// schema, and looks up the cited values in sources that were not read before.
+// run does the work that is done at the end of an agent's run. It parses the answer, validates it
+// with the schema, and looks up the cited values in sources that were not read before.
 func (v validation) run(tb testing.TB) (took time.Duration) {
 	tb.Helper()
 	k := known{passages: passages{}}

@@ -218,7 +218,7 @@ func decimal(text string) (amount string, ok bool) {
 }
 
 // shifted moves the decimal point of a number. The argument by is the number of digits: the point
-// moves to the right if it is positive, and otherwise to the left.
+// moves to the right if this number is positive, and otherwise to the left.
 func shifted(number string, by int) string {
 	whole, fraction, _ := strings.Cut(number, ".")
 	if by < 0 {

@@ -201,7 +201,7 @@ func (e *Embedder) call(ctx context.Context, r Request) (*sdk.CreateEmbeddingRes
 	return answer, nil
 }
 
-// checkJSON returns an error for responses with another status than 200, such as redirects, and for
+// checkJSON returns an error for responses with a status other than 200, such as redirects, and for
 // responses that are not JSON. A typical cause is a URL that leads to a web page.
 func checkJSON(res *http.Response) error {
 	media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))

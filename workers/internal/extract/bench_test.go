@@ -13,7 +13,7 @@ import (
 
 // BenchmarkPDF reads a PDF: the file named by the environment variable PDF, or 36 generated pages.
 // It also runs pdftotext alone, with and without the option -tsv. It reports the durations and
-// processor times in milliseconds, and how many times as long as pdftotext Parley takes.
+// processor times in milliseconds, and the ratio of Parley's duration to that of pdftotext.
 func BenchmarkPDF(b *testing.B) {
 	content := manyPages(36)
 	path := os.Getenv("PDF")
