@@ -20,8 +20,8 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// asking returns a model's turn that calls the named tools in this order. The ids of the calls are
-// 1, 2, 3 and so on.
+// asking returns a model turn that calls the named tools in the order of the names. The ids of the
+// calls are 1, 2, 3 and so on.
 func asking(names ...string) scripted.Call {
 	var call scripted.Call
 	for i, name := range names {
@@ -32,8 +32,9 @@ func asking(names ...string) scripted.Call {
 
 var done = scripted.Call{Deltas: []string{"done"}}
 
-// TestCallsBesideEachOther checks which calls of a turn run concurrently, by their durations in a
-// synctest bubble. The first call takes three seconds, and every other call takes one second.
+// TestCallsBesideEachOther checks which calls of a turn run concurrently. It measures the duration
+// of the run in a synctest bubble. The first call takes three seconds, and every other call takes
+// one second.
 func TestCallsBesideEachOther(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -119,8 +120,8 @@ func wantOrder(t *testing.T, h *eventLog, calls int) {
 	}
 }
 
-// TestFatalCallEndsTheOthers checks that an error of one call cancels the running calls. Finished
-// calls are recorded, and Run waits until the cancelled calls have ended.
+// TestFatalCallEndsTheOthers checks that an error of one call cancels the other running calls.
+// Finished calls are recorded, and Run waits until the cancelled calls have ended.
 func TestFatalCallEndsTheOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -89,8 +89,8 @@ func (k *known) readEarlier(ctx context.Context) error {
 		return nil
 	}
 
-	// Read the answers with the filter for new text, so that brackets in code do not count as
-	// citations.
+	// Pass the earlier answers through a filter, like new answers, so that brackets in code do not
+	// count as citations.
 	last := 0
 	// The filter calls note for each marker. note accepts every marker and only records its number.
 	note := func(number int, _ []string) (string, int, bool) {
@@ -160,10 +160,10 @@ func (r *run) citationCheck() func(number int, quotes []string) (quote string, m
 	}
 }
 
-// citations returns one citation for each marker that the filter has kept in a text, in order.
-// offset is the number of characters before the text in the whole message. StartIndex and EndIndex
-// of a citation are character offsets in that message. A marker without a quote gets the sentence
-// of its source that fits best.
+// citations returns one citation for each marker that the filter has kept in a text, in the order
+// of the markers. The argument offset is the number of characters of the whole message before the
+// text. StartIndex and EndIndex of a citation are character offsets in that message. A marker
+// without a quote gets the sentence of its source that fits best.
 func (p passages) citations(text string, marks []mark, offset int) []domain.Citation {
 	var cited []domain.Citation
 	words := supports(text, marks)

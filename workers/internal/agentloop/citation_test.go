@@ -66,8 +66,8 @@ func searchTool() *fake {
 	}}
 }
 
-// TestCitations checks the valid and invalid citations of a model, for pieces of text of various
-// sizes, and for a worker that is lost after any step.
+// TestCitations checks which citations of a model are kept. The model emits its text in pieces of
+// various sizes, and the worker is lost after each possible number of steps.
 func TestCitations(t *testing.T) {
 	t.Parallel()
 	for _, cut := range []int{1, 2, 3, 5, 1000} {
@@ -156,8 +156,8 @@ func TestEarlierMarkersCountAsTaken(t *testing.T) {
 	}
 }
 
-// TestHeldTextIsNotShown checks that a model call may be retried if the filter held back all of its
-// text, because none was emitted.
+// TestHeldTextIsNotShown runs a model call that fails while the filter still holds back all of its
+// text. No text was emitted, so the call is retried.
 func TestHeldTextIsNotShown(t *testing.T) {
 	t.Parallel()
 	model := scripted.New("scripted", asking("webSearch"),

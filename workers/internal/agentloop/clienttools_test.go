@@ -113,8 +113,8 @@ func sameCall(a, b domain.ClientCall) bool {
 }
 
 // If the input has no function that returns the client's results, the run ends with the client's
-// calls, after the agent's own calls. A later run continues from its journal: the model receives
-// all calls, and the choice of tools does not apply again.
+// calls, after the agent's own calls. A later run continues from the journal of this run: the model
+// receives all of its calls. A call that has no result gets a note as its result.
 func TestClientCallsEndTheRun(t *testing.T) {
 	t.Parallel()
 	own, model, journal := counting(), scripted.New("m", mixedTurn()), newMemory()
@@ -208,8 +208,8 @@ func TestBrokenClientCallsReturnToTheModel(t *testing.T) {
 	}
 }
 
-// The choice "required" of a request means any tool. If the model calls a tool of the agent, it may
-// answer in the next turn without a call of the client's tools.
+// The tool choice "required" of a request requires a call of any tool, including the agent's tools.
+// After a call of the agent's tool, the model may answer without a call of the client's tools.
 func TestARequiredCallMayBeTheAgentsOwn(t *testing.T) {
 	t.Parallel()
 	own := counting()

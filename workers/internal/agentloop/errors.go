@@ -52,7 +52,7 @@ func (e *Error) Error() string { return e.Code + ": " + e.Message }
 func (e *Error) Unwrap() error { return e.Err }
 
 // Parked is the error of Run when a tool call needs a person's decision, or when the client must
-// execute Calls. All earlier steps are recorded. Once the decision or the results exist, the caller
+// execute Calls. All earlier steps are recorded. When the decision or the results exist, the caller
 // calls Run again to continue.
 type Parked struct { //nolint:errname // waiting for a person is not a failure
 	Kind  domain.ActionKind
@@ -85,8 +85,9 @@ var codes = map[llm.Kind]string{
 	llm.KindNotConfigured: CodeModelNotAvailable,
 }
 
-// Classify converts err to an *Error. An error of a model, or of the lookup of a model, gets the
-// public code of its llm.Kind. Any other error becomes a retryable CodeModelUnavailable.
+// Classify converts err to an *Error. It returns an *Error unchanged. An error of a model, or of
+// the lookup of a model, gets the public code of its llm.Kind. Any other error becomes a retryable
+// CodeModelUnavailable.
 func Classify(err error) *Error {
 	if classified, ok := errors.AsType[*Error](err); ok {
 		return classified

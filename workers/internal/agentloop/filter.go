@@ -44,9 +44,9 @@ type mark struct {
 // A filter is used for one model call. Its time is linear in the length of the text, because
 // repeated scans are bounded; see maxReread. It holds back at most about maxHeld characters.
 type filter struct {
-	// check looks up the quotes of an item of a marker. It returns the first quote that occurs in
-	// the source, spelled as in the source. missed is the number of quotes that do not occur. ok
-	// reports whether the item is a valid citation.
+	// check looks up the quotes that follow a source number in a marker. It returns the first quote
+	// that occurs in the source, spelled as in the source. missed is the number of quotes that do
+	// not occur. ok reports whether the number with its quotes is a valid citation.
 	check func(number int, quotes []string) (quote string, missed int, ok bool)
 	emit  func(text string)
 

@@ -259,7 +259,7 @@ func TestChosenWords(t *testing.T) {
 // immediately, and text after a bracket is emitted soon.
 func TestTextIsNotHeldForLong(t *testing.T) {
 	t.Parallel()
-	late := func(text string) (bytes, held int) { // bytes emitted late, and the maximum number of characters held back
+	late := func(text string) (bytes, held int) { // maximum numbers of held-back bytes before the first marker, and of held-back characters
 		p := testPassages()
 		shown := 0
 		f := newFilter(p.check, func(piece string) { shown += len(piece) })

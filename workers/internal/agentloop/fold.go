@@ -15,9 +15,9 @@ import (
 const maxQuote = 500
 
 // foldedText is a text that was normalized for the comparison with quotes. It is in Unicode's
-// composed form (NFC). Each run of white space is replaced by a single space, and all variants of
-// quotation marks and dashes by the same character. Letters and digits are unchanged, including
-// their case.
+// composed form (NFC). Each run of white space is replaced by a single space. All quotation marks
+// are replaced by "'", and each run of dashes is replaced by "-". Letters and digits are unchanged,
+// including their case.
 type foldedText struct {
 	source string
 	text   string
@@ -126,13 +126,14 @@ func foldPiece(piece string) string {
 var unescape = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, " ", `\t`, " ", `\r`, " ")
 
 // find returns a quote as it is spelled in the source, or "" if the source does not contain it. It
-// ignores dots at both ends of the quote, and punctuation at its end that is missing in the source.
-// The result has at most maxQuote characters.
+// ignores an ellipsis at either end of the quote, and punctuation at the quote's end that is
+// missing in the source. The result has at most maxQuote characters.
 func (f *foldedText) find(quote string) string {
 	for _, form := range []string{quote, unescape.Replace(quote)} {
 		wanted := strings.TrimSpace(fold(form).text)
 
-		// Models write dots at the ends of a quote that they have abridged.
+		// Models write an ellipsis where they have abridged a quote. A "…" has been normalized to
+		// three dots.
 		wanted = strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(wanted, "..."), "..."))
 
 		// A quote without words would match almost any source.

@@ -70,7 +70,8 @@ const (
 	repliesOnceHit            // the run is parked until the client has sent the results
 )
 
-// newGeneratedRun returns nil if the generated schema is refused.
+// newGeneratedRun generates the run with the number i from a seed. It returns nil if the generated
+// schema is refused.
 func newGeneratedRun(seed uint64, i int) *generatedRun {
 	g := generator{rand.New(rand.NewPCG(seed, uint64(i)))}
 	c := &generatedRun{schema: g.schema(4), sources: map[string]string{}, made: map[string]int{}, lost: -1}
@@ -282,7 +283,8 @@ func (c *generatedRun) look(_ context.Context, call tool.Call) (tool.Result, err
 		arguments.Text = strings.Repeat("The lamp costs 7 euros. ", 2_000)
 	}
 
-	// The titles connect the sources of the run's citations with the texts.
+	// The citations of the run contain the titles, by which the tests find the texts of the
+	// sources.
 	result := tool.Result{Output: json.RawMessage(written(arguments.Text))}
 	for _, text := range []string{arguments.Text, usualValues} {
 		title := fmt.Sprintf("source %d", len(c.sources))

@@ -143,7 +143,8 @@ func (n tally) String() string {
 	return strings.Join(lines, "\n")
 }
 
-// complain returns the first rule that an outcome violates, or "".
+// complain describes the first rule that an outcome violates. It returns "" if the outcome violates
+// none.
 func (c *generatedRun) complain(o outcome) string {
 	var failed *agentloop.Error
 	var parked *agentloop.Parked

@@ -120,7 +120,7 @@ func (g generator) object(depth int) string {
 
 // answer returns the text of an answer. It is a value that a schema describes, which may be damaged
 // or wrapped in another text. If the value is in an envelope, the envelope may contain citations of
-// the value's parts. If cites is true, this is more likely.
+// the value's parts. The argument cites makes an envelope with citations more likely.
 func (g generator) answer(schema string, cites bool) string {
 	var doc any
 	_ = json.Unmarshal([]byte(schema), &doc) // a generated schema is valid JSON

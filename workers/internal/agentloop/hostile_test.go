@@ -30,8 +30,8 @@ func costFor(text string) time.Duration {
 	return best
 }
 
-// TestTextsMadeToBeSlow checks that no text takes much longer than ordinary text of the same
-// length. The test compares times, so it does not run in parallel.
+// TestTextsMadeToBeSlow checks that no text takes more than ten times as long as ordinary text of
+// the same length. The test compares times, so it does not run in parallel.
 func TestTextsMadeToBeSlow(t *testing.T) { //nolint:paralleltest // it measures
 	const size = 120_000
 	plain := costFor(strings.Repeat("It is tall [1]. ", size/16))
@@ -95,7 +95,7 @@ func (l *expiringContext) Err() error {
 func TestReadingALongHistory(t *testing.T) {
 	t.Parallel()
 	history := []Turn{PlainTurn("q", "Tall [7]."), PlainTurn("q", strings.Repeat("It is tall [3]. ", 60_000)), PlainTurn("q", "Tall [9].")}
-	looks := 1 + 15 + 1 // Err is called once for each piece, of at most 64 KiB, of the three answers
+	looks := 1 + 15 + 1 // Err is called once for each piece; the second of the three answers has 15 pieces of at most 64 KiB
 	for _, tt := range []struct {
 		looks int
 		ok    bool

@@ -25,7 +25,7 @@ type markdown struct {
 	lead   bool  // the line so far contains only characters of fencePrefix
 	first  bool  // value of lead at the beginning of the run
 	loose  bool  // the line has unmatched backticks, which might begin code together with the next line
-	fence  int   // in a code block: length of a possible closing fence in this line; negative if the line cannot be one
+	fence  int   // in a code block: length of a possible closing fence in this line; negative if the line cannot be a closing fence
 }
 
 // fencePrefix contains the characters that may precede a code block's fence in its line: white

@@ -47,8 +47,8 @@ type item struct {
 	quotes []extent
 }
 
-// extent is a range of a text. Its user determines whether it is measured in bytes or in
-// characters.
+// extent is a range of a text. Some extents count bytes and others count characters, as stated
+// where they are used.
 type extent struct{ from, to int }
 
 // grammar parses the text after a bracket that may begin a marker, character by character:
@@ -97,8 +97,8 @@ func (g *grammar) accept(r rune) verdict {
 }
 
 // without removes characters from the grammar's count. It must be called after an inner marker was
-// removed together with blanks white space characters before it. The grammar continues as if they
-// had not been read.
+// removed. The argument blanks is the number of white space characters that were removed before
+// this marker. The grammar continues as if these characters had not been read.
 func (g *grammar) without(blanks int) {
 	g.read -= blanks
 	if blanks > 0 && g.state == afterNumber {

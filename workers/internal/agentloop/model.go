@@ -14,19 +14,20 @@ import (
 
 const (
 	maxRetries    = 2           // maximum number of retried model calls in one attempt at a run
-	maxRetryDelay = time.Second // maximum delay before one retry, so two retries wait for at most 2 s
-	smallestReply = 4096        // minimum limit for an answer in tokens, unless the run has fewer tokens left
+	maxRetryDelay = time.Second // maximum delay before one retry, so the delays of two retries are at most 2 s together
+	smallestReply = 4096        // if the run has fewer tokens left than this, they are the limit of the next answer
 )
 
 // retryDelays are the mean delays before the first and second retry.
 var retryDelays = [maxRetries]time.Duration{200 * time.Millisecond, 600 * time.Millisecond}
 
-// modelTurn makes one model call. It may retry the call after a short delay. If the prompt is too
-// long for the model, it repeats the call with a shorter history. It returns the turn, which is not
-// recorded yet, and the reason why the model stopped.
+// modelTurn makes the model call of one turn. It may retry the call after a short delay. If the
+// prompt is too long for the model, it repeats the call with a shorter history. It returns the
+// turn, which is not recorded yet, and the reason why the model stopped.
 //
-// It returns a limitError if the run has no turns, tokens or money left, and the error of classify
-// if the calls failed.
+// It returns a limitError if the run has no turns, tokens or money left. If ctx ends, it returns
+// the error of the function stopped. If the calls fail, it returns the error of the method
+// classify.
 func (r *run) modelTurn(ctx context.Context) (*TurnStep, llm.StopReason, error) {
 	left, err := r.budgetLeft()
 	if err != nil {
@@ -68,9 +69,9 @@ func (r *run) modelTurn(ctx context.Context) (*TurnStep, llm.StopReason, error) 
 }
 
 // moreInformative returns the error to report for a turn. last is the error of the turn's last
-// call, and earlier is the error of the call before. moreInformative returns earlier if no provider
-// responded to the last call, for example because a circuit breaker rejected it. The provider's
-// response to the earlier call explains the failure better.
+// call, and earlier is the error of the call before. If no provider responded to the last call, for
+// example because a circuit breaker rejected it, moreInformative returns earlier with the retry
+// delay of last. The provider's response to the earlier call explains the failure better.
 func moreInformative(earlier, last error) error {
 	var before, e *llm.Error
 	if !errors.As(earlier, &before) || !errors.As(last, &e) || !e.Unused || e.Provider != nil || before.Provider == nil {
@@ -81,7 +82,8 @@ func moreInformative(earlier, last error) error {
 	return &told
 }
 
-// budgetLeft returns the tokens that the run may still use, or an error if a limit is reached.
+// budgetLeft returns the number of tokens that the run may still use, or an error if a limit is
+// reached.
 func (r *run) budgetLeft() (int64, error) {
 	used := r.out.Usage
 	left := r.limits.MaxTokens - used.InputTokens - used.OutputTokens
@@ -142,8 +144,8 @@ func (r *run) endTurn(res llm.Response) *TurnStep {
 // request returns the request for the next model call. left is the number of tokens that the run
 // may still use.
 func (r *run) request(left int64) llm.Request {
-	// Usually the model's own limit on output tokens applies. If the run has few tokens left, their
-	// number is the limit.
+	// The lower of two limits applies: the run's limit for answers, or the setting MaxOutputTokens.
+	// If the run has few tokens left, their number limits the answer, too.
 	maxTokens := r.limits.MaxAnswerTokens
 	if asked := r.in.Settings.MaxOutputTokens; asked != nil && (maxTokens == 0 || *asked < maxTokens) {
 		maxTokens = *asked

@@ -208,8 +208,8 @@ func (r *run) repair(t *TurnStep, wrong []schema.Mismatch) {
 		_, _ = problems.WriteString("- " + cmp.Or(m.Path, "the whole answer") + ": " + m.Message + "\n") // never fails
 	}
 
-	// The text of the correction request counts towards the limit on bytes, like any other text
-	// that the model reads or writes.
+	// The rejected answer and its problems count towards the limit on bytes, like other texts that
+	// the model and the tools write.
 	r.bytes += int64(len(t.Text) + problems.Len())
 	r.messages = append(r.messages,
 		llm.Message{Role: llm.RoleAssistant, Text: t.Text, Thinking: t.Thinking},
@@ -248,10 +248,11 @@ const (
 
 // valueCitations returns the valid citations of values in data, in the order of the values. data
 // must be compact JSON. A citation is valid if its path refers to a string or number that its
-// source contains. If a citation is repeated, only the first one is kept. removed is the number of
-// invalid citations.
+// source contains. Repeated citations are ignored. removed is the number of the other citations
+// that are not returned.
 func (p passages) valueCitations(data string, cited []valueCitation) (valid []domain.Citation, removed int) {
-	// Begin with the number of all citations, and subtract one for each valid citation.
+	// Count all citations except repeated ones as removed, and then subtract one for each valid
+	// citation.
 	sources := map[string][]int{} // numbers of the cited sources, by the path of the value
 	for _, c := range cited {
 		known := sources[c.Path]
@@ -324,7 +325,8 @@ func isKey(d *jsontext.Decoder) bool {
 	return kind == '{' && length%2 == 1
 }
 
-// quotedLength returns the length, with quotation marks, of the JSON string with which a text ends.
+// quotedLength returns the length of the JSON string at the end of a text, including the quotation
+// marks.
 func quotedLength(text string) int {
 	for at := len(text) - 2; at >= 0; at-- {
 		if text[at] != '"' {

@@ -12,11 +12,12 @@ import (
 	"parley/shared/domain"
 )
 
-// maxSupported is the maximum number of bytes of the supported words that choose compares with the
-// source. If the words are longer, choose uses their end, which is next to the marker.
+// maxSupported is the maximum number of bytes of the supported words that the method choose
+// compares with the source. If the words are longer, choose uses only their end, which is next to
+// the marker.
 const maxSupported = 4000
 
-// longWord is the number of characters from which on all words have the same weight.
+// longWord is a number of characters. All words with at least this length have the same weight.
 const longWord = 8
 
 // passage is the text of a source as the model received it. Its indexes are computed when they are
@@ -40,14 +41,15 @@ type passages map[int]*passage
 
 // check looks up the quotes of a marker in the source with the given number. found is the first of
 // the quotes that the source contains. missed is the number of quotes that the source does not
-// contain. A marker without quotes is valid if the source contains any word.
+// contain. If the source does not exist or contains no word, missed is at least 1. A marker without
+// quotes is valid if the source contains any word.
 func (p passages) check(number int, quotes []string) (found string, missed int, ok bool) {
 	from := p[number]
 	if from == nil || !hasWords(from.source.CitedText) {
 		return "", max(1, len(quotes)), false
 	}
 
-	// Quotes without any words count as absent.
+	// Ignore quotes that contain only white space.
 	given := 0
 	for _, quote := range quotes {
 		if strings.TrimSpace(quote) == "" {
@@ -68,11 +70,12 @@ func (p passages) check(number int, quotes []string) (found string, missed int, 
 	return found, missed, given == 0 || found != ""
 }
 
-// choose returns the sentence whose terms in common with the text supported have the greatest
-// weight. If no sentence has such a term, it returns the first sentence. It adds a neighbouring
-// sentence if the additional terms of that sentence weigh at least as much, and if both sentences
-// have at most maxQuote characters. A term weighs more if it is long and occurs in few sentences,
-// and numbers weigh most. In every language, short and frequent words carry the least information.
+// choose compares the sentences with the text in the argument supported. It returns the sentence
+// whose shared terms have the greatest total weight. If no sentence shares a term, it returns the
+// first sentence. It adds a neighbouring sentence if the additional terms of that sentence weigh at
+// least as much, and if both sentences together have at most maxQuote characters. A term weighs
+// more if it is long and occurs in few sentences, and numbers weigh most. In every language, short
+// and frequent words carry the least information.
 func (p *passage) choose(supported string) string {
 	if p.parts == nil {
 		p.parts = split(p.source.CitedText)
@@ -130,7 +133,8 @@ func termWeight(term string) int {
 	return min(utf8.RuneCountInString(term), longWord)
 }
 
-// score returns the total weight of the terms that occur in p, except the terms in the set without.
+// score returns the total weight of the terms that occur in p. It does not count the terms in the
+// argument without.
 func (p segment) score(weights map[string]int, without map[string]bool) int {
 	sum := 0
 	for term, weight := range weights {

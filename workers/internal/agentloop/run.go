@@ -162,8 +162,8 @@ func (r *run) emitDelta(d llm.Delta) {
 	r.filter.write(d.Text)
 }
 
-// show emits a piece of text. Before the first piece of a turn, it emits a gap if an earlier turn
-// had text.
+// show emits a piece of text. Before the first piece of a turn, it emits the constant gap, an empty
+// line, if an earlier turn had text.
 func (r *run) show(text string) {
 	if text == "" || r.in.Contract != nil && !r.valid {
 		return // a gap is emitted only together with the text after it, because white space at the end of an answer is dropped
@@ -226,9 +226,9 @@ func unreadable(format string, args ...any) *Error {
 	}
 }
 
-// applyTurn adds a model turn to the run's state and returns the text it added. Afterwards the
-// turn's calls are pending. It is used for new turns and for recorded ones, so that both lead to
-// the same state.
+// applyTurn adds a model turn to the run's state and returns the text that was added. Afterwards
+// the turn's calls are pending. New and recorded turns are both added by applyTurn, so that they
+// lead to the same state.
 func (r *run) applyTurn(t *TurnStep) string {
 	r.countTurn(t)
 

@@ -27,7 +27,7 @@ const maxAbbreviation = 16
 //     beginning, or another marker.
 //   - Adjacent markers support the same words.
 //   - A marker at the beginning of a line supports the words after it.
-//   - A marker alone in its line supports the line before.
+//   - A marker alone in its line supports the last sentence of the lines before.
 func supports(text string, marks []mark) []extent {
 	all := make([]extent, len(marks))
 	lineFrom, lineStart, last := 0, afterIndent(text, 0), 0
@@ -112,7 +112,7 @@ func sentenceAfter(text string, marks []mark, inTable bool) (extent, bool) {
 }
 
 // sentenceBefore returns the last sentence of the lines that end before the offset lineFrom. It
-// does not search the text before the last of marks.
+// does not search the text before the last marker in marks.
 func sentenceBefore(text string, marks []mark, lineFrom int) (extent, bool) {
 	last := 0
 	if len(marks) > 0 {
@@ -160,8 +160,8 @@ func splitSentences(text string, from, to int) []extent {
 	return all
 }
 
-// trim removes white space, punctuation and other characters that are not part of words from both
-// ends of an extent.
+// trim removes from an extent the leading characters that cannot begin a sentence, and the trailing
+// characters that cannot end a sentence.
 func trim(text string, e extent) extent {
 	// Remove characters that cannot begin a sentence, and emphasis signs whose counterpart is
 	// outside of the extent.

@@ -35,8 +35,8 @@ var excessNote = fmt.Sprintf("Too many calls in one turn; at most %d are made.",
 // exceeds the run's limit on calls, callTools executes none of them, because no model call would
 // read the results. Calls for the client stay pending if the run ends with them.
 //
-// It returns a *Parked if a call needs a decision or the client's results. The results before that
-// call are recorded.
+// callTools returns a *Parked if a call needs a decision or the client's results. The results of
+// the calls before that call are recorded.
 func (r *run) callTools(ctx context.Context) error {
 	if len(r.pending) > 0 && r.calls > r.limits.MaxToolCalls {
 		return limitError(CodeToolCallLimit, "The run exceeded its limit of tool calls.")
@@ -73,8 +73,8 @@ func (r *run) nextGroup() []llm.ToolCall {
 	return r.pending[:n]
 }
 
-// concurrent reports whether a call may run at the same time as others. This requires that its tool
-// has no side effect and is not marked Alone.
+// concurrent reports whether a call may run at the same time as other calls. This requires that its
+// tool has no side effect and is not marked Alone.
 func (r *run) concurrent(call llm.ToolCall) bool {
 	t, ok := r.in.Tools.Lookup(call.Name)
 	if !ok || call.Arguments == nil || r.brokeOff {
@@ -188,8 +188,8 @@ func (r *run) callTool(ctx context.Context, call llm.ToolCall, excess bool) call
 	return callResult{record: record, result: result}
 }
 
-// endsAttempt returns the error that ends the attempt because of a call's error. It returns nil if
-// the model can handle the call's error.
+// endsAttempt returns the error with which the attempt ends after a call has failed with err. It
+// returns nil if the model can handle err.
 func endsAttempt(ctx context.Context, call llm.ToolCall, err error) error {
 	var action *tool.ActionRequired
 	switch {
@@ -208,9 +208,9 @@ func endsAttempt(ctx context.Context, call llm.ToolCall, err error) error {
 	return nil
 }
 
-// execute runs a call and returns its result with cleaned output. It returns a *tool.Error for a
-// call that is rejected, and the tool's own error for a call that failed. A panic of the tool is an
-// error, too.
+// execute runs a call and returns its result, with the output cleaned by llm.CleanJSON. The error
+// is a *tool.Error if the call is rejected, if the tool panics, or if the tool's output is not
+// valid JSON. If the tool fails, the error is the tool's own.
 func (r *run) execute(ctx context.Context, call llm.ToolCall, excess bool) (result tool.Result, err error) {
 	// A call of one of the following kinds fails before it reaches a tool. The model receives the
 	// reason.
@@ -311,7 +311,8 @@ func input(call llm.ToolCall) json.RawMessage {
 	return quoted("malformed", call.Malformed)
 }
 
-// quoted returns a JSON object whose only member has the name key and the value text.
+// quoted returns a JSON object with a single member. The argument key is its name, and the argument
+// text is its value.
 func quoted(key, text string) json.RawMessage {
 	b, err := json.Marshal(map[string]string{key: text})
 	if err != nil { // marshaling a string never fails

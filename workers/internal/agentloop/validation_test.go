@@ -105,8 +105,8 @@ func newValidation(tb testing.TB, s answerShape, cites bool) validation {
 	return v
 }
 
-// run repeats the work at the end of a run. It parses the answer, validates it with the schema, and
-// looks up the cited values in sources that were not read before.
+// run does the work that is done at the end of an agent's run. It parses the answer, validates it
+// with the schema, and looks up the cited values in sources that were not read before.
 func (v validation) run(tb testing.TB) (took time.Duration) {
 	tb.Helper()
 	k := known{passages: passages{}}
@@ -133,8 +133,8 @@ const (
 	maxCitedValidation = 45
 )
 
-// TestValidationIsQuick compares the processor time for the validation of answers with the time that
-// encoding/json takes to parse them. Both depend on the machine in the same way.
+// TestValidationIsQuick compares the processor time for the validation of answers with the time
+// that encoding/json takes to parse them. Both times depend on the machine in the same way.
 func TestValidationIsQuick(t *testing.T) { //nolint:paralleltest // it measures
 	for _, s := range answerShapes {
 		for _, cites := range []bool{false, true} {

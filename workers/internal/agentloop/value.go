@@ -48,7 +48,7 @@ func isWordRune(r rune) bool {
 }
 
 const (
-	maxNumeral = 40 // maximum length in bytes of a numeral that is read; longer ones are not meant for people
+	maxNumeral = 40 // maximum length in bytes of a numeral that is read; longer numerals are not meant for people
 	signs      = "-−–"
 	grouping   = ".,'’\u00A0\u202F " // characters that may separate groups of three digits
 )
@@ -79,7 +79,7 @@ func readNumbers(text string) map[string]string {
 	for from := nextDigit(text, 0); from < len(text); {
 		to := numeralEnd(text, from)
 		if to-from > maxNumeral || !isWholeNumber(text, from, to) {
-			from = nextDigit(text, from+digits(text[from:])) // skip the numeral, but a later group of its digits may be a number of its own
+			from = nextDigit(text, from+digits(text[from:])) // skip only the first digits, because a later group may be a number
 			continue
 		}
 
@@ -134,8 +134,8 @@ func digits(text string) (n int) {
 	return n
 }
 
-// numeralEnd returns the end of the numeral that begins at an offset. A numeral consists of groups
-// of three digits, or of any number of digits, and an optional fraction.
+// numeralEnd returns the end of the numeral that begins at an offset. A numeral begins with any
+// number of digits, or with digits in groups of three. A fraction may follow.
 func numeralEnd(text string, from int) int {
 	to := from + digits(text[from:])
 	for to-from <= 3 || text[to-4] < '0' || text[to-4] > '9' { // the last group has at most three digits
@@ -217,8 +217,8 @@ func decimal(text string) (amount string, ok bool) {
 	return whole, true
 }
 
-// shifted moves the decimal point of a number by the given number of digits: to the right if by is
-// positive, and otherwise to the left.
+// shifted moves the decimal point of a number. The argument by is the number of digits: the point
+// moves to the right if this number is positive, and otherwise to the left.
 func shifted(number string, by int) string {
 	whole, fraction, _ := strings.Cut(number, ".")
 	if by < 0 {
@@ -229,14 +229,14 @@ func shifted(number string, by int) string {
 	return whole + fraction[:by] + "." + fraction[by:]
 }
 
-// groups removes the separators between groups of three digits. It keeps dots and commas, because
-// they may also be decimal points.
+// groups removes those separators between groups of three digits that cannot be decimal points. It
+// keeps dots and commas.
 var groups = strings.NewReplacer("'", "", "’", "", "\u00A0", "", "\u202F", "", " ", "")
 
 // amounts returns the amounts that a numeral can stand for, as decimal numbers.
 func amounts(numeral string) []string {
 	// English texts contain 1,200.50, and texts of continental Europe 1.200,50. If the numeral
-	// itself does not show which notation it uses, return the amounts in both.
+	// itself does not show its notation, return its amounts in both notations.
 	plain := groups.Replace(numeral)
 	dot, comma := strings.LastIndexByte(plain, '.'), strings.LastIndexByte(plain, ',')
 	english := strings.ReplaceAll(plain, ",", "")

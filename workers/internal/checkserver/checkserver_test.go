@@ -337,8 +337,8 @@ func TestBudgetsRefuseChecks(t *testing.T) {
 		if raw, _ = e.handle(t.Context(), message(t, claims(e.kind))); string(raw) != `{"unavailable":true}` {
 			t.Errorf("without a database: %s", raw)
 		}
-		// A reservation may have been made although Reserve returned an error, so Charge must be
-		// called.
+		// The reservation may exist although storing it returned an error, so it must be replaced
+		// by a charge of zero.
 		if len(e.budgets.charged) != 1 || !e.budgets.charged[0].held || e.budgets.charged[0].used != (budgetdb.Amounts{}) {
 			t.Errorf("charged %+v", e.budgets.charged)
 		}

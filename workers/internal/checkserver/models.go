@@ -16,10 +16,10 @@ import (
 
 const (
 	modelTime   = 20 * time.Second // time limit for probing one model; long, because some servers must load the model first
-	modelTokens = 16               // maximum number of output tokens of a probe; some providers do not accept less
+	modelTokens = 16               // maximum number of output tokens of a probe; some providers reject a smaller maximum
 )
 
-// errBudget means that a budget does not have enough left, so no call was made.
+// errBudget means that the amounts could not be reserved because of an error, so no call was made.
 var errBudget = errors.New("cannot reserve the cost of the calls in the budgets")
 
 // Models finds models by name.

@@ -25,8 +25,8 @@ const (
 // errPanic replaces a panic of a probe.
 var errPanic = errors.New("the probe panicked")
 
-// probe tries one connection. If an agent has several endpoints on one host, they share a probe.
-// Such a probe has the names of all these endpoints, and its result is reported for each name.
+// probe tries one connection. Endpoints of an agent with the same origin share a probe. Such a
+// probe has the names of all these endpoints, and its result is reported for each name.
 type probe struct {
 	kind  domain.CheckKind
 	names []string
@@ -81,8 +81,8 @@ func (p probe) run(ctx context.Context) domain.Check {
 	return domain.Check{OK: err == nil, Detail: truncate.Ellipsis(detail, maxDetail), DurationMS: took.Milliseconds()}
 }
 
-// guarded calls try and converts a panic to an error, because this process also executes other
-// work.
+// guarded calls the function try. It converts a panic to an error, because this process also
+// executes other work.
 func (p probe) guarded(ctx context.Context) (detail string, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -103,7 +103,8 @@ func (p probe) reason(ctx context.Context, err error) string {
 		llmErr  *llm.Error
 	)
 	switch {
-	// If the time limit has passed, report this, because it is the cause of any other error.
+	// If the time limit has passed, report only the timeout, because it is the cause of any other
+	// error.
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return fmt.Sprintf("The check returned no result within %s.", p.time)
 	case errors.As(err, &toolErr):

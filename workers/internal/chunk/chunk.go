@@ -111,7 +111,7 @@ func (c *Chunker) enter(block document.Block) {
 
 	below := kept == len(c.path)
 	c.serial++
-	// Copy the path, because drafts still refer to the previous one.
+	// Copy the path, because drafts still refer to the previous path.
 	c.path = append(c.path[:kept:kept], mark{serial: c.serial, level: level, text: name(block.Text)})
 	size := utf8.RuneCountInString(block.Text)
 	if c.draft != nil && below && !c.draft.body && c.draft.size+2+size <= c.limits.Target {
@@ -121,8 +121,8 @@ func (c *Chunker) enter(block document.Block) {
 	c.finish(true)
 }
 
-// table stores the header rows of a table until the table ends, which may be on a later page. Any
-// block that is not a row ends the table.
+// table stores the header rows of a table until the table ends. A table may end on a later page.
+// Any block that is not a row ends the table.
 func (c *Chunker) table(block document.Block) {
 	switch {
 	case block.Kind != document.Row:
@@ -130,7 +130,7 @@ func (c *Chunker) table(block document.Block) {
 	// If no table is open, the block is the first row of a table.
 	case block.Head && c.page.last != document.Row:
 		c.head = []string{block.Text}
-	// Keep at most three header rows, because more of them would fill the chunk.
+	// Keep at most three header rows, because more rows would leave too little space in the chunk.
 	case block.Head && len(c.head) < 3:
 		c.head = append(slices.Clip(c.head), block.Text)
 	}

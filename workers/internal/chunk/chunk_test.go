@@ -253,7 +253,7 @@ func sample(pages int) []document.Block {
 }
 
 // FuzzChunks converts each line of a text to a block. The first character of a line determines the
-// block's kind and page.
+// block's kind. A line that consists of > begins a new page.
 func FuzzChunks(f *testing.F) {
 	f.Add("hTitle\npA sentence. Another one.\nr1 | 2\nRname | size\nr3 | 4\nvcode\n>\niitem\npx", 30)
 	f.Add("p"+strings.Repeat("ภาษาไทย", 30)+"\nh中文\np"+strings.Repeat("这是一句话。", 20), 20)

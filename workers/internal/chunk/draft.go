@@ -16,8 +16,8 @@ const maxHeading = 200
 
 // draft is a chunk that is being filled.
 type draft struct {
-	// text equals the text of the page from start on, so that an offset in the draft is also an
-	// offset in the page.
+	// text is a part of the page's text. The code point at offset n of text is at offset start+n of
+	// the page.
 	text  []byte
 	start int // offset in the text of the page
 	size  int // number of code points
@@ -130,7 +130,7 @@ func (c *Chunker) emit(d *draft) {
 		return
 	}
 
-	// The position of a citation refers to the trimmed text, so move it.
+	// The offsets of citations refer to the trimmed text, so move the start past the removed lines.
 	start := d.start + utf8.RuneCountInString(text[:len(text)-len(trimmed)])
 	passage := domain.Passage{
 		Chunk: c.number, Headings: headings(d), Text: trimmed,

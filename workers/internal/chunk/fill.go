@@ -13,7 +13,7 @@ import (
 )
 
 // fill adds a block to the draft, undivided if possible. It divides a block only if the block is
-// too long for one chunk, or if the draft would otherwise be less than half full.
+// longer than the target, or if the draft would otherwise be less than half full.
 func (c *Chunker) fill(block document.Block) {
 	size := utf8.RuneCountInString(block.Text)
 	if c.size()+size > c.limits.Target && c.half() && (size <= c.limits.Target || block.Kind == document.Row) {
@@ -33,8 +33,9 @@ func (c *Chunker) fill(block document.Block) {
 	})
 }
 
-// piece adds a sentence, line or row of a block that is too long for one chunk. left is the length
-// of the rest of the block. piece avoids a chunk that contains only the last few words of a block.
+// piece adds a sentence, line or row of a block that must be divided. size is the length of the
+// piece, and left is the length of the piece and the rest of the block. piece avoids a chunk that
+// contains only the last few words of a block.
 func (c *Chunker) piece(block document.Block, text string, size, left int) {
 	full := c.size()+size > c.limits.Target && c.size()+left > c.limits.Max
 	alone := size <= c.limits.Max || c.size() > c.limits.Max/2 // if false, the piece must be divided anyway and stays with its heading
@@ -91,8 +92,9 @@ func pieces(block document.Block, each func(string)) {
 }
 
 // divideAt returns the byte offset at which a text is divided, after at most limit code points. It
-// returns the first of these offsets that exists: the last space in the second half, the end of the
-// last word, the end of the last grapheme cluster, or limit.
+// returns the first of these offsets that exists: the end of the last white space in the second
+// half, the end of the last word, the end of the last grapheme cluster, or the offset after limit
+// code points.
 func divideAt(text string, limit int) int {
 	window := text[:prefix(text, limit)]
 	if len(window) == len(text) {

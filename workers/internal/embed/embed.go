@@ -77,8 +77,8 @@ func New(cfg Config) (*Embedder, error) {
 
 	e := &Embedder{limits: cfg.Limits.WithDefaults(), model: cfg.Model, name: name}
 	e.client = remote.NewClient(cfg.Dial, e.limits, responseBytes)
-	// Create the service directly, because a client of the SDK would read environment variables.
-	// The packages of the language models also do this.
+	// Create the service directly, like the packages of the language models. A client of the SDK
+	// would read environment variables.
 	e.service = sdk.NewEmbeddingService(
 		option.WithBaseURL(base), option.WithAPIKey(cfg.OpenAIAPIKey), option.WithMaxRetries(0), option.WithHTTPClient(e.client),
 	)
@@ -185,8 +185,8 @@ func (e *Embedder) call(ctx context.Context, r Request) (*sdk.CreateEmbeddingRes
 	var res *http.Response
 	answer, err := e.service.New(callCtx, params, option.WithResponseInto(&res))
 
-	// If the response is not JSON, return that error, because it explains the failure better than
-	// the error of the SDK.
+	// If the response is not JSON, return the error of checkJSON, because it explains the failure
+	// better than the error of the SDK.
 	if err == nil || res != nil && res.StatusCode < http.StatusBadRequest && ctx.Err() == nil && callCtx.Err() == nil {
 		if err := checkJSON(res); err != nil {
 			return nil, err
@@ -201,8 +201,8 @@ func (e *Embedder) call(ctx context.Context, r Request) (*sdk.CreateEmbeddingRes
 	return answer, nil
 }
 
-// checkJSON returns an error for redirects and for responses that are not JSON. A typical cause is
-// a URL that leads to a web page.
+// checkJSON returns an error for responses with a status other than 200, such as redirects, and for
+// responses that are not JSON. A typical cause is a URL that leads to a web page.
 func checkJSON(res *http.Response) error {
 	media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	if res.StatusCode == http.StatusOK && media == "application/json" {

@@ -104,7 +104,7 @@ func narrow(numbers []float64, size int) ([]float32, error) {
 	return vector, nil
 }
 
-// offline computes vectors from the words of the texts, without a service. Texts with common words
+// offline computes vectors from the words of the texts, without a service. Texts that share words
 // have similar vectors. It never fails.
 func offline(r Request) Vectors {
 	size := offlineSize

@@ -7,7 +7,7 @@
 // Only tool workers have the key of the embeddings service. The signed claims name the organization
 // and the API key that are charged. The signature also covers the request.
 //
-// A request is charged before the call with an upper bound, and afterwards with the actual usage.
-// It is never repeated here. Texts and vectors are neither stored nor logged. Package signed
-// implements the protocol, the slots and the queue.
+// An upper bound for the usage is charged before the call, and replaced with the actual usage
+// afterwards. This package never repeats a request. Texts and vectors are neither stored nor
+// logged. Package signed implements the protocol, the slots and the queue.
 package embedserver

@@ -44,7 +44,7 @@ func (s *Server) embed(ctx context.Context, claims contract.EmbedClaims, r contr
 		if e, ok := errors.AsType[*llm.Error](err); ok && e.Unused {
 			maximum = budgetdb.Amounts{}
 		}
-		account.Charge(ctx, maximum, budgetdb.CallUsage{}) // keep the charge at the maximum, because the service may have done all the work
+		account.Charge(ctx, maximum, budgetdb.CallUsage{}) // charge the maximum, because the service may have done all the work
 		return contract.EmbedReply{}, err
 	}
 
@@ -64,7 +64,7 @@ func (s *Server) amounts(model string, tokens int64) budgetdb.Amounts {
 }
 
 // maxTokens returns an upper bound for the number of tokens in texts. Each token has at least one
-// byte, so the number of bytes is an upper bound.
+// byte, so a text has at most as many tokens as bytes. An overhead is added for each text.
 func maxTokens(texts []string) (n int64) {
 	for _, text := range texts {
 		n += int64(len(text)) + llm.MessageOverhead
@@ -95,8 +95,8 @@ func failure(err error) *contract.EmbedFailure {
 	f := &contract.EmbedFailure{Code: apierr.Unavailable, Message: e.Error(), RetryAfter: e.RetryAfter}
 	switch e.Kind {
 	case llm.KindNotConfigured, llm.KindUnknownModel:
-		// If the service responded, Provider is set. The service then does not know the configured
-		// model, which is the operator's mistake and not the caller's.
+		// If the service responded, the field Provider is set. The response means that the service
+		// does not know the configured model. This is the operator's mistake and not the caller's.
 		if e.Provider == nil {
 			f.Code, f.Field = apierr.NotFound, "model"
 		}

@@ -52,7 +52,7 @@ type Server struct{ deps Deps }
 // New creates a server.
 func New(deps Deps) *Server { return &Server{deps} }
 
-// Run executes calls until ctx ends. Calls in progress then have a short time to finish. It fails
+// Run executes calls until ctx ends. Calls in progress then have a short time to finish. Run fails
 // if it cannot subscribe to the bus.
 func (s *Server) Run(ctx context.Context) error {
 	return (&signed.Server[contract.EmbedClaims, contract.EmbedRequest]{

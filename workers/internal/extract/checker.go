@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// maxLine is the maximum length in bytes of a line of the reader's output. Every valid block is
-	// shorter in JSON.
+	// maxLine is the maximum length in bytes of a line of the reader's output. The JSON form of
+	// every valid block is shorter.
 	maxLine       = 256 << 10
 	maxBlock      = 32 << 10 // bytes of a block's text
 	maxWord       = 100      // maximum length of a MIME type or a language in bytes
@@ -216,7 +216,7 @@ func (c *checker) takeBlock(b *document.Block) error {
 }
 
 // follows reports whether the next block may have the given page number. The page numbers must not
-// decrease. If one block has no page number, none may have one.
+// decrease. Either all blocks of a document have a page number, or none of them.
 func (c *checker) follows(page int) bool {
 	if page == 0 || c.page == 0 && c.blocks > 1 {
 		return page == 0 && c.page == 0 && c.done == 0
@@ -261,8 +261,8 @@ func checkBlock(b *document.Block) error {
 // kinds are the kinds of blocks that a reader may send.
 var kinds = []document.Kind{document.Heading, document.Paragraph, document.Item, document.Row, document.Verbatim}
 
-// clean reports whether a text contains no control characters. If lines is true, newlines and tabs
-// are allowed.
+// clean reports whether a text contains neither control characters nor characters that change the
+// direction of displayed text. If lines is true, newlines and tabs are allowed.
 func clean(s string, lines bool) bool {
 	return strings.IndexFunc(s, func(r rune) bool {
 		return unicode.IsControl(r) && (!lines || r != '\n' && r != '\t') || overrides(r)

@@ -63,8 +63,8 @@ func Open(backend sandbox.Backend, c Config) *Extractor {
 func (e *Extractor) Close() error { return e.program.close() }
 
 // Read reads a document, passes its events in order to the function each, and returns information
-// about the whole document. An error of the function each, or of ctx, ends Read and is returned
-// unchanged. Any other error is a *document.Failure.
+// about the whole document. An error of the function each ends Read and is returned unchanged. If
+// ctx ends, the error wraps the cause. Any other error is a *document.Failure.
 func (e *Extractor) Read(ctx context.Context, d Document, l Limits, each func(document.Event) error) (info document.Info, err error) {
 	l = l.forContent(d.Content)
 	o := order{Name: d.Name, MIMEType: d.MIMEType, Limits: l, NoOCR: e.config.NoOCR}
@@ -150,8 +150,8 @@ func (s meteredBox) Usage() (sandbox.Usage, error) {
 	return u, err //nolint:wrapcheck // the sandbox's own error
 }
 
-// spareMemory is added to the memory limit of the sandbox, because that limit also counts the
-// memory of the reader's program and of cached files.
+// spareMemory is added to the memory limit of the sandbox, because that limit also includes the
+// memory for the reader's program and for cached files.
 const spareMemory = 64 << 20
 
 // fileCount is the maximum number of files that a reader may create. A reader creates files only
@@ -166,8 +166,8 @@ func sandboxLimits(l Limits) sandbox.Limits {
 	}
 }
 
-// startFailure returns the failure for a reader that could not start. The document is not the
-// cause.
+// startFailure returns the failure for a reader that could not start. The document has not caused
+// this failure.
 func (e *Extractor) startFailure(why error) error {
 	e.config.Report(fmt.Errorf("starting the document reader: %w", why))
 	return &document.Failure{Code: document.Internal, Message: "The document could not be read: its reader did not start.", Retry: true}
@@ -201,8 +201,8 @@ func (e *Extractor) explain(ctx context.Context, r *readerRun, why *readerError)
 	}
 
 	e.config.Detail(why.why, truncate.Bytes(why.detail, maxDetail)+"; "+truncate.Bytes(complaint, maxDetail))
-	// The reader has not begun to read the document, so the document is not the cause and another
-	// attempt may succeed.
+	// If the reader has not begun to read the document, the document has not caused the failure.
+	// Another attempt may succeed.
 	if !why.begun {
 		return e.startFailure(why.why)
 	}

@@ -17,8 +17,8 @@ const (
 	freshPrefix = "parley-new-reader-"
 )
 
-// folder is a folder that contains a copy of this process's executable. Its owner holds a file lock
-// on the folder, which the kernel releases when the process ends, even after a crash.
+// folder is a folder that contains a copy of this process's executable. This process holds a file
+// lock on the folder. The kernel releases the lock when the process ends, even after a crash.
 type folder struct {
 	path string
 	lock *os.File
@@ -32,8 +32,7 @@ func (f *folder) program() string { return filepath.Join(f.path, "program") }
 func newFolder() (*folder, error) {
 	why := errors.New("found no folder to which the program can be copied")
 	for _, parent := range []string{os.TempDir(), "/var/tmp", "/run"} {
-		// On some machines, some of these folders are mounted without permission to execute
-		// programs.
+		// Some machines mount some of these parent folders without permission to execute programs.
 		var fs unix.Statfs_t
 		if unix.Statfs(parent, &fs) != nil || fs.Flags&unix.ST_NOEXEC != 0 || !reachable(parent) {
 			continue
@@ -54,7 +53,8 @@ func newFolderIn(parent string) (*folder, error) {
 	// sweep ignores folders with this prefix, so no other process removes the folder before it is
 	// locked.
 	fresh, err := os.MkdirTemp(parent, freshPrefix)
-	// After an error, the folder is removed here, because sweep does not look for fresh folders.
+	// If a later step fails, the folder is removed in this function, because sweep does not look
+	// for fresh folders.
 	if err != nil {
 		return nil, fmt.Errorf("creating a folder for this program's executable: %w", err)
 	}
@@ -76,7 +76,7 @@ func newFolderIn(parent string) (*folder, error) {
 	return f, nil
 }
 
-// sweep removes those folders of this user in parent that no process has locked.
+// sweep removes the folders in parent that belong to this user and that no process has locked.
 func sweep(parent string) {
 	left, _ := filepath.Glob(filepath.Join(parent, prefix+"*")) // only an invalid pattern causes an error
 	for _, path := range left {

@@ -98,7 +98,7 @@ func read(ctx context.Context, e *Extractor, content []byte, l Limits) (d readRe
 	return d, err
 }
 
-// fails reads a document that Read must reject. It returns the failure.
+// fails calls Read with a document that Read must reject, and returns the failure.
 func fails(t *testing.T, e *Extractor, content []byte, l Limits) *document.Failure {
 	t.Helper()
 	_, err := read(t.Context(), e, content, l)

@@ -47,7 +47,7 @@ type imageHead struct {
 
 // Image converts an image in a sandbox: it decodes the image and encodes it again, without
 // metadata. If recognize is true and tesseract is installed, it also reads the text in the image.
-// The error is ctx's error or a *document.Failure.
+// If ctx ends, the error wraps the cause. Any other error is a *document.Failure.
 func (e *Extractor) Image(ctx context.Context, content []byte, recognize bool) (Image, error) {
 	var out Image
 	o := order{Limits: ImageLimits.orDefaults(), NoOCR: e.config.NoOCR || !recognize, Image: true}

@@ -95,7 +95,7 @@ func reportAround(content string) {
 	}
 	respond(`{"block":{"k":"item","t":` + string(text) + `}}`)
 	time.AfterFunc(time.Minute, func() { os.Exit(3) }) //nolint:revive // acts as a main function
-	select {}                                          // waits until the test has examined this process from outside
+	select {}                                          // wait, so that the test can examine this process from outside
 }
 
 // reportAround must run before misbehave. Otherwise misbehave would panic, because the map spells

@@ -38,7 +38,8 @@ func runReader() error {
 		return fmt.Errorf("decoding the request from the worker: %w", err)
 	}
 
-	// Set the limits before the document is read, so that a malicious document cannot prevent this.
+	// Set the limits before the document is read. Afterwards, a malicious document could have taken
+	// control of this process.
 	w := newEventWriter(os.Stdout)
 	failAtLimit(w) // the final event that a reader sends when it reaches a limit is also a valid reply to a request for a picture
 	if err := restrain(o.Limits); err != nil {
@@ -82,12 +83,13 @@ func renderPage(page int) (pictureReply, error) {
 	return pictureReply{Picture: &p}, err //nolint:wrapcheck // reported unchanged
 }
 
-// parseDocument parses a document, in any format, and passes the events to write. It returns the
-// final event.
+// parseDocument parses a document in any format, and passes the events to the function write. It
+// returns the final event.
 func parseDocument(o order, content []byte, write func(document.Event) error) (document.Event, error) {
 	limits := parse.Limits{Pages: o.Limits.Pages, Blocks: o.Limits.Blocks, Text: o.Limits.Text}
 
-	// The reader for PDF documents has settings of its own, so it is added here.
+	// The parser for PDF documents has settings of its own, so it is not part of formats.All. Add
+	// it to the other parsers.
 	in := parse.Input{Name: o.Name, MIMEType: o.MIMEType, Content: content, Limits: limits}
 	known := formats.All().With(pdf.MIMEType, pdf.Reader(pdf.Config{
 		Path: documentPath, NoOCR: o.NoOCR, CPU: o.Limits.CPU, Wall: o.Limits.Wall,

@@ -17,8 +17,8 @@ import (
 	"parley/workers/internal/parse/pdf/pdftest"
 )
 
-// leastWords is the minimum fraction that Parley must find of the words that pdftotext finds on a
-// page.
+// leastWords is a fraction of the words that pdftotext finds on a page. Parley must find at least
+// this fraction.
 const leastWords = 0.98
 
 //go:embed testdata/scripts.html
@@ -27,7 +27,8 @@ var scriptsPage []byte
 //go:embed testdata/plots.py
 var plotsProgram []byte
 
-// maker is a program that creates PDFs, together with a file that it has created.
+// maker is a program that creates PDFs. The function make writes such a PDF to the path to, or
+// returns what is missing on this machine.
 type maker struct {
 	name    string
 	make    func(t *testing.T, to string) (missing string)
@@ -69,7 +70,8 @@ func TestPDFsOfManyMakersAreComplete(t *testing.T) {
 	}
 }
 
-// complete checks, page by page, that Parley finds the words that pdftotext finds in a file.
+// complete checks, page by page, that Parley finds at least the fraction leastWords of the words
+// that pdftotext finds in a file.
 func complete(t *testing.T, e *Extractor, path string, phrases []string) {
 	t.Helper()
 	content, err := os.ReadFile(path)
@@ -110,7 +112,8 @@ func complete(t *testing.T, e *Extractor, path string, phrases []string) {
 	}
 }
 
-// packaged returns a function that returns the path of a file from a Debian package.
+// packaged returns a function that copies a file of a Debian package to a path, uncompressed. If
+// the file does not exist, the function returns the reason.
 func packaged(name, path string) func(*testing.T, string) string {
 	return func(t *testing.T, to string) string {
 		t.Helper()

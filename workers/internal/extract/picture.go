@@ -19,13 +19,13 @@ import (
 // pictureLimits bound a reader that renders a page.
 var pictureLimits = Limits{CPU: 10 * time.Second, Wall: 15 * time.Second, Memory: 512 << 20}
 
-// maxPictureLine is the maximum length in bytes of a line that describes a picture. Every valid
-// picture is shorter in JSON.
+// maxPictureLine is the maximum length in bytes of a line that describes a picture. The JSON form
+// of every valid picture is shorter.
 const maxPictureLine = 2 << 20
 
 var errInvalidPicture = errors.New("invalid picture")
 
-// Picture renders a page of a PDF in a sandbox. It returns an error of ctx unchanged; any other
+// Picture renders a page of a PDF in a sandbox. If ctx ends, the error wraps the cause. Any other
 // error is a *document.Failure.
 func (e *Extractor) Picture(ctx context.Context, content []byte, page int) (picture domain.PagePicture, err error) {
 	l := pictureLimits.orDefaults()

@@ -34,7 +34,7 @@ type Limits struct {
 	Memory    int64         `json:"memory"`    // bytes, default 1 GiB
 	Files     int64         `json:"files"`     // bytes, default 256 MiB
 	Processes int           `json:"processes"` // processes and threads, default 128
-	Pages     int           `json:"pages"`     // default 2,000, more than a book; a longer file is often many documents
+	Pages     int           `json:"pages"`     // default 2,000, more than a book has; a longer file often consists of many documents
 	Blocks    int           `json:"blocks"`    // default 500,000
 	Text      int64         `json:"text"`      // bytes, default 32 MiB
 }

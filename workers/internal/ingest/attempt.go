@@ -71,8 +71,8 @@ func (i *Ingester) execute(ctx context.Context, w *work) (left bool) {
 	i.changed(w) // publish that the status is now processing
 	defer i.changed(w)
 
-	// If the attempt was cancelled, return the cause of the cancellation, which explains the
-	// failure better.
+	// If the attempt was cancelled, use the cause of the cancellation as the error. It explains the
+	// failure better than the error of process.
 	info, err := i.process(attempt, w)
 	if cause := context.Cause(attempt); cause != nil {
 		err = cause
@@ -152,7 +152,7 @@ func (i *Ingester) source(ctx context.Context, w *work) (Source, error) {
 	}
 	from := Source{Name: w.Document.Name, MIMEType: w.Document.MIMEType, Short: w.short}
 
-	// A fetch that fails leaves incomplete content, so each retry begins again.
+	// A failed read leaves incomplete content, so each retry reads the content from its beginning.
 	err := fenced(ctx, func() (bool, error) {
 		content, held, err := i.deps.Contents.DocumentContent(ctx, w.LeasedDocument)
 		if err != nil || !held {
