@@ -18,8 +18,8 @@ const (
 	// usageTime is the statement timeout of usage reports, because a report for very many runs must
 	// not slow down the database.
 	usageTime = 4 * time.Second // shorter than the lock timeout
-	// idSkew is the maximum difference between the clocks of the processes that generated the runs'
-	// ids and the database's clock.
+	// idSkew is the maximum difference between the database's clock and the clock of any process
+	// that generates ids of runs.
 	idSkew = time.Hour
 	// hourlyDays is the maximum number of days for which a report has hourly intervals. Longer
 	// reports have daily intervals.
@@ -28,10 +28,10 @@ const (
 
 // UsageFilter selects the runs to count. A run must satisfy all conditions. Only Days is required.
 type UsageFilter struct {
-	// Days is the number of days, including today in UTC. A report of at most hourlyDays days has
-	// hourly intervals: 24 for each day, the last of which is the current hour. If KeyID,
-	// AutomationID or By is set, the first day starts at midnight, because the counts of removed
-	// runs are then stored only per day.
+	// Days is the number of days, including today in UTC. A report of at most hourlyDays days
+	// consists of the last 24 hours for each day, ending with the current hour. If KeyID,
+	// AutomationID or By is set, the first day starts at midnight, because the usage of removed
+	// runs by key, automation and agent is stored only per day.
 	Days    int
 	AgentID string // "": all agents and templates
 	KeyID   string // the API key of the request; "": all, including requests of users

@@ -42,10 +42,10 @@ type Tracer struct {
 	callersDecide bool
 }
 
-// Open returns the tracer of a process named service. Without an endpoint, it sends no spans. The
-// collector may be unreachable: spans that it does not accept are dropped, and the error is logged.
-// The standard OTEL_ environment variables apply, except for the endpoint. Close sends the
-// remaining spans.
+// Open returns the tracer of a process. The argument service is the name of the process. Without an
+// endpoint, the tracer sends no spans. The collector may be unreachable: spans that it does not
+// accept are dropped, and the error is logged. The standard OTEL_ environment variables apply,
+// except for the endpoint. Close sends the remaining spans.
 func Open(ctx context.Context, cfg config.Telemetry, service string, log zerolog.Logger) (*Tracer, error) {
 	if cfg.OTLPEndpoint == "" {
 		return &Tracer{}, nil
