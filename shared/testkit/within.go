@@ -62,8 +62,9 @@ func loadFrom(content string, cores int) float64 {
 	return min(max(average/float64(cores), current/float64(cores), 1), maxLoad)
 }
 
-// Late reports whether more time than Within(d) has passed since began. It reads the machine's load
-// only if more time than d has passed, so a loop that waits for an event can call it each time.
+// Late reports whether more time than Within(d) has passed since the time began. Late reads the
+// machine's load only if more time than d has passed, so a loop that waits for an event can call it
+// each time.
 func Late(began time.Time, d time.Duration) bool {
 	took := time.Since(began)
 	return took > d && took > Within(d)

@@ -123,8 +123,8 @@ func (s *Store) deliverSimple(
 	taken := s.slots.takeFor(ctx, runs)
 	created, err := s.insertDeliveries(ctx, simple, taken)
 
-	// The slots that were taken for deliveries without a row, and for runs that were not
-	// dispatched, are returned below.
+	// The call of returnUnused below frees the slots that were taken for deliveries without a row
+	// and for runs that were not dispatched.
 	made := make(map[string]createdRow, len(created))
 	for _, c := range created {
 		i := indexes[c.Position-1]
@@ -141,7 +141,8 @@ func (s *Store) deliverSimple(
 	}
 	s.slots.returnUnused(runs, taken, made)
 
-	// If the reply was lost, the delivery log shows which of the deliveries were written.
+	// If the database's reply was lost, the delivery log shows which of the deliveries were
+	// written.
 	if !pg.IsDisconnect(err) {
 		return out, written, err
 	}

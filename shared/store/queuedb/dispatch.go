@@ -22,7 +22,7 @@ func (s *Store) DispatchNext(ctx context.Context, freed FreedSlots) ([]domain.Jo
 		return nil, nil
 	}
 
-	// The freed slots count as free even if the following refresh does not count again.
+	// The freed slots must count as free even if the following refresh makes no new count.
 	s.slots.free(freed)
 	s.slots.refresh(ctx, domain.Lanes...)
 	for lane, f := range freed {
@@ -53,7 +53,7 @@ func (s *Store) DispatchNext(ctx context.Context, freed FreedSlots) ([]domain.Jo
 
 // dispatchFollowers dispatches runs that waited for a finished run of their session and got no
 // freed slot. These runs belong to other lanes, or are further runs that waited for the same run.
-// next contains the jobs that got the freed slots.
+// The argument next contains the jobs of the runs that got the freed slots.
 func (s *Store) dispatchFollowers(ctx context.Context, freed FreedSlots, next []domain.Job) ([]domain.Job, error) {
 	left := freed.left(next)
 	var out []domain.Job
@@ -88,7 +88,7 @@ type leftRuns struct {
 	branches bool
 }
 
-// left returns the number of remaining runs of each organization, after the given jobs got the
+// left returns the remaining runs of each organization, after the runs of the given jobs got the
 // freed slots.
 func (f FreedSlots) left(next []domain.Job) map[string]leftRuns {
 	slots, followers, dispatched := map[string]int{}, map[string]int{}, map[string]int{}

@@ -51,8 +51,8 @@ const (
 	reservePart = 8
 )
 
-// Reserve returns the number of reserve slots that belong to n slots. A worker that announces n
-// slots executes up to n + Reserve(n) runs of a lane.
+// Reserve returns the number of reserve slots for n ordinary slots. A worker that announces n slots
+// executes up to n + Reserve(n) runs of a lane.
 func Reserve(n int) int { return (n + reservePart - 1) / reservePart }
 
 // count contains the number of slots of all workers together, the dispatched runs that occupy
@@ -199,7 +199,8 @@ func (s *slots) forget() {
 // nearly full lane with waiting runs, an organization that has its share takes no freed slots,
 // because they are for the waiting runs. A part of the free slots is kept for organizations below
 // their share. The runs of these organizations need not wait for the next count, even if another
-// organization fills the other slots quickly.
+// organization fills the other slots quickly. If all ordinary slots are taken, fill takes reserve
+// slots for an organization below its share.
 func (s *slots) fill(lane Lane, n int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

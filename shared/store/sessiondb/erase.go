@@ -176,7 +176,7 @@ type Span struct {
 const NotErased = ` (r.status IS NULL OR r.result IS NOT NULL)`
 
 // eraseQuery erases runs, except their times, cost and idempotency keys. A run whose retention
-// period had ended remains expired. The final event of an open run gets a reserved number, which
+// period has ended remains expired. The final event of an open run gets a reserved number, which
 // marks a final event that the run's worker has not written.
 const eraseQuery = `UPDATE runs e SET input = '{}', result = NULL, answer = NULL, session_id = '', automation_id = NULL,
 	  idempotency_key = NULL, fingerprint = NULL, status = coalesce(e.status, 'cancelled'), attempts = coalesce(e.attempts, kept.attempts, 0),

@@ -141,8 +141,9 @@ func (s *Store) history(ctx context.Context, org string, sessionRef int64, seq, 
 }
 
 // KnownAnswers returns the subset of the given runs that belong to a session and can be read. key
-// identifies the session. same is the newest run, among those with the session's 20 newest answers,
-// whose answer or last paragraph equals text. It is empty if there is none.
+// identifies the session. The result same is the newest of the session's 20 newest runs whose
+// answer, or its last paragraph, equals the argument text. If no run has such an answer, same is
+// empty.
 func (s *Store) KnownAnswers(
 	ctx context.Context, org string, key []byte, runIDs []string, text string,
 ) (known []string, same string, err error) {

@@ -70,7 +70,7 @@ func Open(ctx context.Context, cfg config.Telemetry, service string, log zerolog
 
 	// Pass the limits explicitly, so that they also apply to libraries that use the provider.
 	limits := sdk.NewSpanLimits()
-	limits.EventCountLimit = 0 // libraries put error texts into events, and such texts may quote anything
+	limits.EventCountLimit = 0 // libraries put error texts into events, and these texts may contain secrets
 	provider := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(serviceResource), sdk.WithRawSpanLimits(limits))
 	return &Tracer{provider: provider, tracer: provider.Tracer(scope), callersDecide: cfg.CallersDecide}, nil
 }
