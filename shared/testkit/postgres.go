@@ -74,8 +74,8 @@ var testDatabases = sync.OnceValues(func() (*databases, error) {
 	if err != nil {
 		return nil, err
 	}
-	// By default, PostgreSQL logs each copied page. Copying the files instead requires two
-	// checkpoints, which cost almost nothing without fsync.
+	// By default, PostgreSQL writes each copied page to the write-ahead log. Copying the files
+	// instead requires two checkpoints, which cost almost nothing without fsync.
 	made.copying = " STRATEGY = FILE_COPY"
 	return made, nil
 })

@@ -217,8 +217,8 @@ func (p *FaultProxy) deliver(way direction, to net.Conn, next piece) error {
 	return err
 }
 
-// await waits until the time due, and then while data in this direction is held back. It returns
-// immediately when the proxy is closed.
+// await waits until the time in the argument due, and then while data in this direction is held
+// back. It returns immediately when the proxy is closed.
 func (p *FaultProxy) await(way direction, due time.Time) {
 	timer := time.NewTimer(time.Until(due))
 	defer timer.Stop()

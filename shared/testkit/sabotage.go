@@ -39,7 +39,7 @@ type Sabotage struct {
 }
 
 // Sabotaged returns a connector that makes connections through the connector c and removes the
-// conditions from their statements.
+// conditions on organizations from the statements of these connections.
 func Sabotaged(c driver.Connector) *Sabotage { return &Sabotage{Connector: c} }
 
 // Conditions returns the number of conditions removed so far. If it is 0, nothing was tested.

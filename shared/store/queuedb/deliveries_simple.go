@@ -61,8 +61,8 @@ func (s *Store) acceptSimple(ctx context.Context, rows []NewDelivery, call deliv
 		return nil, err
 	}
 
-	// The statement skips some deliveries, for example repetitions of older ones, and deliveries
-	// whose run the agent does not accept.
+	// The statement skips some deliveries, for example repetitions of older deliveries and
+	// deliveries whose run the agent does not accept.
 	var rest []int
 	for i := range rows {
 		if !written[i] {

@@ -258,12 +258,12 @@ func (s *Store) OverdueJobs(ctx context.Context, limit int) ([]Overdue, error) {
 	return out, nil
 }
 
-// Redispatch prepares the jobs of overdue runs for publication. The argument again lists the runs
-// to publish. If such a run is still unclaimed, Redispatch raises its dispatch number, doubles the
-// time until its next check (to at most five minutes), and returns its job. The argument later
-// lists runs whose jobs the stream still holds. Redispatch only postpones their next check.
-// Redispatch skips runs that another sweeper has redispatched. If it returns an error, it also
-// returns the jobs of the transactions that succeeded.
+// Redispatch prepares the jobs of overdue runs for publication. The argument "again" contains the
+// runs to publish. If such a run is still unclaimed, Redispatch raises its dispatch number, doubles
+// the time until its next check (to at most five minutes), and returns its job. The argument
+// "later" contains runs whose jobs the stream still holds. Redispatch only postpones their next
+// check. Redispatch skips runs that another sweeper has redispatched. If it returns an error, it
+// also returns the jobs of the transactions that succeeded.
 func (s *Store) Redispatch(ctx context.Context, again, later []Overdue) ([]domain.Job, error) {
 	var next []domain.Job
 	for len(again)+len(later) > 0 {

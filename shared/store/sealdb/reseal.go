@@ -58,7 +58,8 @@ func (s *Store) Reseal(ctx context.Context, org string, values []Value, by Resea
 
 // reseal seals one value with the current key. It is not an error if the value is gone.
 func reseal(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
-	// The statement removes the previous secret if that secret is no longer valid.
+	// The statement reads a previous secret that is no longer valid as "", so that the following
+	// update removes it.
 	const pair = `SELECT secret, CASE WHEN previous_until > clock_timestamp() THEN coalesce(previous_secret, '') ELSE '' END AS previous FROM `
 
 	if v.Kind == KindTool || v.Kind == KindWidget {
@@ -121,8 +122,8 @@ func resealTexts(v Value, by Resealer, texts []string) (fresh []string, err erro
 }
 
 // resealPair reseals a row that contains the current secret and the previous secret. The arguments
-// read and write are the statements that read and write the row. resealPair adds the WHERE clause
-// to the statement read.
+// read and write are the statements that read and write the row. The argument read has no WHERE
+// clause; resealPair adds it.
 func resealPair(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer, read, write string) error {
 	var row struct {
 		Secret   string `db:"secret"`
