@@ -204,9 +204,9 @@ func TestNewRunsDoNotOvertakeWaitingOnes(t *testing.T) {
 	})
 }
 
-// New runs do not take a freed slot even if a count includes the slot before it is passed to a
-// waiting run. While many slots are free, new runs take them, because a run of a session may wait
-// for an earlier one.
+// In a lane with few free slots, new runs do not take a freed slot, even if a count includes the
+// slot before it is passed to a waiting run. While many slots are free, new runs take them, because
+// a run of a session may wait for an earlier one.
 func TestNewRunsDoNotOvertakeWaitingOnesAfterACount(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ large, small, want int }{

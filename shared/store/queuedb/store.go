@@ -7,8 +7,8 @@
 //
 // A run is accepted when its row is committed. If a slot of its lane is free, it is dispatched in
 // the same statement: the row is marked, and the caller publishes a job message. Otherwise the run
-// waits until a finished run frees its slot. Job messages may be lost or repeated, because a worker
-// executes a run only after it has claimed the row with package executiondb.
+// waits until another run finishes and frees a slot. Job messages may be lost or repeated, because
+// a worker executes a run only after it has claimed the row with package executiondb.
 //
 // The slots are those that the workers announce. Each process estimates how many of them are free;
 // see the type slots.

@@ -112,9 +112,9 @@ func closeSession(ctx context.Context, tx *sqlx.Tx, ref int64, last int) ([]exec
 	return ended, err
 }
 
-// CloseSessions closes parts of sessions. Each part reaches to the end of its session. It cancels
-// the open runs in the parts, erases the parts, and deletes the sessions that have no runs left.
-// The result held is the number of sessions that existed.
+// CloseSessions closes parts of sessions. Each part reaches to the end of its session.
+// CloseSessions cancels the open runs in the parts, erases the parts, and deletes the sessions that
+// have no runs left. The result held is the number of sessions that existed.
 //
 // CloseSessions first locks the sessions, in the order in which acceptance locks them. A message
 // may be accepted concurrently. If its acceptance locks the session first, the later statements of

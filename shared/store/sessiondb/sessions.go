@@ -181,8 +181,8 @@ const sessionBytes = 1 << 20
 
 // turnsQuery reads a page of turns. Texts that do not fit into the maximum size are not returned.
 // If $5 is true, the newest turn always fits. The exact size of an input is computed only if the
-// stored size fits, which PostgreSQL knows without reading the text. Most texts that do not fit are
-// therefore not read.
+// stored size, which PostgreSQL knows without reading the text, fits. Most texts that do not fit
+// are therefore not read.
 //
 // The run that a turn continues is usually the previous turn of the page.
 const turnsQuery = `SELECT id, seq, status, created_at, finished_at, fits, heard, bytes,

@@ -28,10 +28,10 @@ const (
 
 // UsageFilter selects the runs to count. A run must satisfy all conditions. Only Days is required.
 type UsageFilter struct {
-	// Days is the number of days, including today in UTC. A report of at most hourlyDays days
-	// consists of the last 24 hours for each day, ending with the current hour. If KeyID,
-	// AutomationID or By is set, the first day starts at midnight, because the table past_usage_by
-	// contains the usage of removed runs only per day.
+	// Days is the number of days, including today in UTC. A report of at most hourlyDays days has
+	// hourly intervals, 24 for each day, and ends with the current hour. If KeyID, AutomationID or
+	// By is set, the first day starts at midnight, because the table past_usage_by contains the
+	// usage of removed runs only per day.
 	Days    int
 	AgentID string // "": all agents and templates
 	KeyID   string // the API key of the request; "": all, including requests of users
