@@ -31,8 +31,8 @@ func Within(d time.Duration) time.Duration {
 }
 
 // Scaled multiplies a duration by the number of threads that want to run for each core, if that is
-// more than 1. Use it instead of Within for a bound that is only a little shorter than the time that
-// a faulty program takes.
+// more than 1. Use it instead of Within for a bound that is only a little shorter than the time
+// that a faulty program takes.
 func Scaled(d time.Duration) time.Duration { return time.Duration(float64(d) * load()) }
 
 // maxLoad bounds the load that Within accepts. A container may see the load of a host with many
