@@ -47,8 +47,8 @@ func word(t *testing.T, prolog, text string, parts map[string]string) []byte {
 	return b.Bytes()
 }
 
-// hostileFiles returns files that a worker must reject, and files from which a worker may read only
-// the honest text.
+// hostileFiles returns files that a worker must reject, and Word documents of which a worker may
+// read only the main part.
 func hostileFiles(t *testing.T) (unreadable, readable map[string]sentFile) {
 	t.Helper()
 	var large bytes.Buffer
@@ -80,7 +80,7 @@ func hostileFiles(t *testing.T) (unreadable, readable map[string]sentFile) {
 	return unreadable, readable
 }
 
-// A hostile file makes only its own run fail, with a reason. A run with an honest file succeeds at
+// A hostile file makes only its own run fail, with a reason. A run with a harmless file succeeds at
 // the same time.
 func TestHostileAttachments(t *testing.T) {
 	t.Parallel()

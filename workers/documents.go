@@ -93,7 +93,7 @@ type documentReader struct {
 	by *extract.Extractor
 }
 
-// Read reads a document and calls the function each with every event, in order.
+// Read reads a document, and calls the argument each with every event, in order.
 func (r *documentReader) Read(ctx context.Context, from ingest.Source, each func(document.Event) error) (document.Info, error) {
 	d := extract.Document{Name: from.Name, MIMEType: from.MIMEType, Content: from.Content, Short: from.Short, OnCPUTime: from.OnCPUTime}
 	return r.by.Read(ctx, d, extract.Limits{}, each)

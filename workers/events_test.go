@@ -33,8 +33,8 @@ func (r *testEnv) logFor(runID string) (log *executiondb.EventLog, events []doma
 	return logs[0], events
 }
 
-// said returns the concatenated text of the events, and their types. Consecutive pieces of text
-// have a single type in the result.
+// said returns the concatenated text of the events, and their types. In the types, consecutive
+// pieces of text count as one event.
 func said(t *testing.T, events []domain.Event) (text, types string) {
 	t.Helper()
 	for _, e := range events {

@@ -76,8 +76,8 @@ func TestRefusalsExplainFailures(t *testing.T) {
 	}
 }
 
-// TestRunsNameTheirAgentsVersion checks the version of the agent that a run reports: at acceptance,
-// while the run is open, and in lists.
+// TestRunsNameTheirAgentsVersion checks the agent version in a run object: at acceptance, while the
+// run is open, and in lists.
 func TestRunsNameTheirAgentsVersion(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -102,8 +102,8 @@ func withPath(t *testing.T, dsn, database string) string {
 	return address.String()
 }
 
-// wantService opens the database at the address as the service does. The argument refused is a part
-// of the expected error, or "" if opening must succeed.
+// wantService opens the database at the URL dsn in the same way as the service. The argument
+// refused is a part of the expected error, or "" if opening must succeed.
 func wantService(t *testing.T, dsn, refused string) {
 	t.Helper()
 	s, err := store.Open(dsn, 2)

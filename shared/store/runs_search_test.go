@@ -183,8 +183,8 @@ func TestUnreadableQuestionsAreSkipped(t *testing.T) {
 	}
 }
 
-// A search finds an old run among many newer ones, page by page. It continues where the previous
-// call had to stop.
+// A search finds an old run among many newer ones, page by page. Each call continues after the last
+// run of the previous page.
 func TestSearchesGoBackThroughTime(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -14,7 +14,7 @@ import (
 
 // A cancelled run keeps the part of its answer that was shown. This part is the text that was
 // stored for the session's history. Without such a text, the run keeps the text in the checkpoints
-// of the last attempt. The session and its history do not contain this text.
+// of the last attempt. The session and its history do not contain the text of the checkpoints.
 func TestACancelledRunKeepsTheShownText(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

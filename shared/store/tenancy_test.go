@@ -116,7 +116,7 @@ func (o *organization) deliveryAs(org, name string) queuedb.NewDelivery {
 	return d
 }
 
-// past returns the name of both the agent and the automation of o's removed runs.
+// past returns the name that the agent of o's removed runs and the automation of these runs share.
 func (o *organization) past() string { return "past-" + o.canary }
 
 // callTools creates a tool set, two effects and a source. One effect is ready, and the other waits
@@ -155,8 +155,8 @@ func (o *organization) digest() string {
 	return fmt.Sprintf("%x", sum.Sum(nil))
 }
 
-// traces returns the texts whose appearance in a result shows that it contains data of the
-// organization.
+// traces returns texts that occur only in data of the organization. A result that contains such a
+// text contains data of the organization.
 func (o *organization) traces() []string {
 	return []string{o.canary, o.org, o.agent, o.ended, o.held.RunID, o.waiting, o.key, o.parked, o.source, o.file, o.doc, o.hook, o.endpoint, o.notification}
 }
@@ -633,8 +633,8 @@ func (overwritingResealer) ResealText(sealdb.Kind, string, string, string) (stri
 
 func (overwritingResealer) ResealBytes([]byte, []byte) ([]byte, error) { return []byte("theirs"), nil }
 
-// readLater lists the reading probes that follow the erasing probes in the list of all probes. They
-// also read records that remain after an erasure.
+// readLater lists the reading probes that follow the erasing probes in the list of all probes.
+// These probes also read records that remain after an erasure.
 var readLater = []string{"Timeline", "Usage", "Automations", "Usage of removed runs", "Automations of removed runs", "Hooks", "Hook", "Deliveries", "Delivery", "DeliveryBody", "Endpoint", "Endpoints", "Notification", "Notifications"}
 
 func sabotaged(t *testing.T, dsn string) (*store.Store, *testkit.Sabotage) {

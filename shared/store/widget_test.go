@@ -111,8 +111,8 @@ func TestOriginsAreFoundByAnIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() }) // the connection is only for this test
-	// The following statements run with the privileges of the function's owner, to whom the owner's
-	// policies apply.
+	// The following statements run as the function's owner, so that the same policies apply as
+	// inside the function.
 	if _, err := conn.ExecContext(t.Context(), `SET ROLE parley_system`); err != nil {
 		t.Fatal(err)
 	}

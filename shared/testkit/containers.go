@@ -87,8 +87,8 @@ func publishedAt(ctx context.Context) (netip.Addr, error) {
 	return netip.IPv4Unspecified(), nil
 }
 
-// published returns the option that publishes a port on only one IP address. Otherwise an engine
-// may choose different ports for IPv4 and IPv6, and clients may connect to either.
+// published returns the option that publishes a port on only one IP address. Without this option,
+// an engine may choose different ports for IPv4 and IPv6, and clients may connect to either port.
 func published(port string, at netip.Addr) testcontainers.CustomizeRequestOption {
 	return testcontainers.WithHostConfigModifier(func(host *container.HostConfig) {
 		host.PortBindings = network.PortMap{network.MustParsePort(port): {{HostIP: at}}}

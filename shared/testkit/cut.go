@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// CutFiles truncates the files with this name below a directory, as a crash might. It keeps the
-// first half of each file if half is true, and otherwise nothing. It returns the number of
-// truncated files.
+// CutFiles truncates files below a directory, as a crash might. The argument name is a pattern that
+// the names of these files match. If half is true, it keeps the first half of each file. Otherwise
+// it leaves each file empty. It returns the number of truncated files.
 func CutFiles(tb testing.TB, dir, name string, half bool) (files int) {
 	tb.Helper()
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {

@@ -11,7 +11,8 @@ import (
 // another process group, session or parent. It works only on systems where /proc shows the
 // environments of processes.
 func killMarked(mark string) {
-	// Several rounds are necessary, because a process may start another one before it is killed.
+	// Several rounds are necessary, because a process may start a child before the process is
+	// killed.
 	for range 5 {
 		if killRound(mark) == 0 {
 			return

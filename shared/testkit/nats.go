@@ -60,8 +60,8 @@ var borrowers = struct {
 	byURL map[string]testing.TB
 }{byURL: map[string]testing.TB{}}
 
-// borrow waits until this test may use the shared server alone, and returns the server's URL. Only
-// one test of all test processes on the machine may use the server at a time.
+// borrow waits until this test has the exclusive use of the shared server, and returns the server's
+// URL. Only one test of all test processes on the machine may use the server at a time.
 func borrow(tb testing.TB, url string) string {
 	tb.Helper()
 	borrowers.Lock()
@@ -72,8 +72,8 @@ func borrow(tb testing.TB, url string) string {
 	}
 
 	if holder != nil && strings.HasPrefix(tb.Name(), holder.Name()+"/") {
-		// The parent test holds the lock until its end, and it ends only after this test. So this
-		// test would wait forever.
+		// The parent test holds the lock until it ends, and it ends only after this test. This test
+		// would therefore wait for the lock forever.
 		tb.Fatalf("testkit: %s uses the shared NATS server: request it either in that test or in its subtests, not in both", holder.Name())
 	}
 

@@ -22,9 +22,9 @@ import (
 // setUpWithin is the time limit for creating a server and its template database.
 const setUpWithin = 5 * time.Minute
 
-// Postgres returns the URL of an empty database with Parley's schema that only this test uses. The
-// URL's user is a superuser. The database is dropped at the end of the test, even if it has
-// connections.
+// Postgres returns the URL of a database that only this test uses. The database has Parley's schema
+// and is empty. The URL's user is a superuser. The database is dropped at the end of the test, even
+// if it has connections.
 func Postgres(tb testing.TB) string {
 	tb.Helper()
 	server, err := testDatabases()
@@ -74,8 +74,8 @@ var testDatabases = sync.OnceValues(func() (*databases, error) {
 	if err != nil {
 		return nil, err
 	}
-	// By default, PostgreSQL logs each copied page. Copying the files instead requires two
-	// checkpoints, which cost almost nothing without fsync.
+	// By default, PostgreSQL writes each copied page to the write-ahead log. Copying the files
+	// instead requires two checkpoints, which cost almost nothing without fsync.
 	made.copying = " STRATEGY = FILE_COPY"
 	return made, nil
 })

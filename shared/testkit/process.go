@@ -55,8 +55,9 @@ type Process struct {
 
 var processes atomic.Int64
 
-// StartProcess starts the command and returns when it is ready. At the end of the test, the process
-// and all processes that it has started are killed, and the output is shown if the test failed.
+// StartProcess starts the command and returns when the process is ready. At the end of the test,
+// the process and all processes that it has started are killed, and the output is shown if the test
+// failed.
 func StartProcess(tb testing.TB, command Command) *Process {
 	tb.Helper()
 	own, err := ownResources()
@@ -79,8 +80,8 @@ func StartProcess(tb testing.TB, command Command) *Process {
 	return p
 }
 
-// start starts the command in a new session and returns when it is ready. It fails the test if the
-// process does not start or does not become ready in time.
+// start starts the command in a new session and returns when the process is ready. It fails the
+// test if the process does not start or does not become ready in time.
 func (p *Process) start() {
 	p.tb.Helper()
 	log, err := os.OpenFile(p.logPath, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)

@@ -106,8 +106,8 @@ func (p *FaultProxy) accept(ctx context.Context) {
 	}
 }
 
-// serve connects a client to the target and copies both directions until they have ended. If the
-// target is unreachable, the client's connection is reset.
+// serve connects a client to the target, and copies the data in both directions until both
+// directions have ended. If the target is unreachable, the client's connection is reset.
 func (p *FaultProxy) serve(ctx context.Context, client net.Conn) {
 	target, err := new(net.Dialer).DialContext(ctx, "tcp", p.target)
 	if err != nil {
@@ -161,9 +161,9 @@ type piece struct {
 	err  error
 }
 
-// copyDirection copies one direction until it ends, and then closes the receiving connection in the
-// same way as the sending one was closed. It reads and writes concurrently, so that a delay adds
-// latency and does not reduce throughput.
+// copyDirection copies the data in one direction until the sending connection ends. It then closes
+// the receiving connection in the way in which the sending connection ended. It reads and writes
+// concurrently, so that a delay adds latency and does not reduce throughput.
 func (p *FaultProxy) copyDirection(way direction, to, from net.Conn) {
 	pieces := make(chan piece, 256)
 	go p.read(from, pieces)
@@ -217,8 +217,8 @@ func (p *FaultProxy) deliver(way direction, to net.Conn, next piece) error {
 	return err
 }
 
-// await waits until the time due, and then for as long as the direction is held back. It returns
-// immediately when the proxy is closed.
+// await waits until the time in the argument due, and then while data in this direction is held
+// back. It returns immediately when the proxy is closed.
 func (p *FaultProxy) await(way direction, due time.Time) {
 	timer := time.NewTimer(time.Until(due))
 	defer timer.Stop()

@@ -21,7 +21,7 @@ const markKey = "PARLEY_TEST_RUN"
 
 // reaperScript waits until its standard input is closed, which shows that the test process is gone,
 // and then cleans up. $1 is the directory, and $2 the mark. The script kills the processes several
-// times, because a process may start another process before it is killed.
+// times, because a process may start a child before the process is killed.
 const reaperScript = `
 cat >/dev/null
 for script in "$1"/*.end; do
@@ -117,7 +117,7 @@ func (b *processResources) watch() error {
 	cmd.Stdin = reads
 	cmd.Dir = "/"
 	// If another test process has started this one, the environment contains the mark of that
-	// process. Remove it, because the reaper of that process would kill this reaper.
+	// process. Remove that mark, because the reaper of that process would kill this reaper.
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, markKey+"=") })
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {

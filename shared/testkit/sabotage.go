@@ -38,7 +38,8 @@ type Sabotage struct {
 	conditions atomic.Int64
 }
 
-// Sabotaged returns a connector that makes such connections through the connector c.
+// Sabotaged returns a connector that makes connections through the connector c and removes the
+// conditions on organizations from the statements of these connections.
 func Sabotaged(c driver.Connector) *Sabotage { return &Sabotage{Connector: c} }
 
 // Conditions returns the number of conditions removed so far. If it is 0, nothing was tested.

@@ -22,8 +22,8 @@ const serverPatience = 2 * time.Minute
 // parleyDatabase is the migrated database of PostgresProcess.
 const parleyDatabase = "parley"
 
-// PostgresServer is a PostgreSQL server that a test can kill. Unlike the server of Postgres, it
-// syncs commits to disk. Its methods must be called in the test's goroutine.
+// PostgresServer is a PostgreSQL server that a test can kill. Unlike the server that the function
+// Postgres uses, it syncs commits to disk. Its methods must be called in the test's goroutine.
 type PostgresServer struct {
 	tb     testing.TB
 	config pgserver.Config
@@ -76,7 +76,7 @@ func (p *PostgresServer) DSN() string { return p.server.DSN(parleyDatabase) }
 func (p *PostgresServer) PID() int { return p.server.PID() }
 
 // Kill9 ends the server and all its processes like a crash. If only the postmaster were killed, its
-// backends would continue to execute statements until they notice.
+// backends would continue to execute statements until they notice that the postmaster is gone.
 func (p *PostgresServer) Kill9() {
 	p.tb.Helper()
 	postmaster := p.server.PID()

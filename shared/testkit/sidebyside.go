@@ -6,7 +6,7 @@ import (
 )
 
 // SideBySide sets the maximum number of parallel tests in this process, unless -parallel is set.
-// Call it in a TestMain. It parses the flags if they are not parsed yet.
+// Call it in a TestMain. SideBySide parses the flags if they are not parsed yet.
 func SideBySide(n int) {
 	if !flag.Parsed() {
 		flag.Parse() //nolint:revive // only TestMain calls SideBySide

@@ -11,11 +11,11 @@ import (
 )
 
 // Within returns the time that a test should allow for something that takes the duration d on an
-// idle machine. In a full run, this is d. In short runs it is three times d, because the tests of
-// other packages use the same few cores. With the race detector it is five times d, because the
-// detector makes code several times slower.
+// idle machine. In a full run, Within returns d. In a short run, it returns three times d, because
+// the tests of other packages use the same few cores. With the race detector, it returns five times
+// d, because the detector makes code several times slower.
 //
-// If more threads want to run than the machine has cores, this time is multiplied by the number of
+// If more threads want to run than the machine has cores, the result is multiplied by the number of
 // threads for each core. Call Within after the measured time has passed, so that the machine's load
 // during this time counts.
 func Within(d time.Duration) time.Duration {
@@ -31,8 +31,8 @@ func Within(d time.Duration) time.Duration {
 }
 
 // Scaled multiplies a duration by the number of threads that want to run for each core, if that is
-// more than 1. Use it instead of Within for a bound that is only a little shorter than the time that
-// a faulty program takes.
+// more than 1. Use it instead of Within for a bound that is only a little shorter than the time
+// that a faulty program takes.
 func Scaled(d time.Duration) time.Duration { return time.Duration(float64(d) * load()) }
 
 // maxLoad bounds the load that Within accepts. A container may see the load of a host with many
@@ -62,8 +62,9 @@ func loadFrom(content string, cores int) float64 {
 	return min(max(average/float64(cores), current/float64(cores), 1), maxLoad)
 }
 
-// Late reports whether more time than Within(d) has passed since began. It reads the machine's load
-// only if more time than d has passed, so a loop that waits for an event can call it each time.
+// Late reports whether more time than Within(d) has passed. The argument began is the start of that
+// time. Late reads the machine's load only if more time than d has passed, so a loop that waits for
+// an event can call it each time.
 func Late(began time.Time, d time.Duration) bool {
 	took := time.Since(began)
 	return took > d && took > Within(d)

@@ -10,10 +10,10 @@ import (
 	"unicode"
 )
 
-// Vector returns a unit vector that represents a text. The vector has size components, which must
-// be at least 1. Vector is deterministic. Texts that share words or parts of words have similar
-// vectors. Case does not matter. The vector of a text without letters and digits is also a unit
-// vector.
+// Vector returns a unit vector that represents a text. The argument size is the number of the
+// vector's components, and must be at least 1. Vector is deterministic. Texts that share words or
+// parts of words have similar vectors. Case does not matter. The vector of a text without letters
+// and digits is also a unit vector.
 func Vector(text string, size int) []float32 {
 	sums := make([]float64, size)
 	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })

@@ -113,7 +113,8 @@ func (o Object) Has(key string) bool {
 	return false
 }
 
-// At returns the object at a path of keys, or nil if there is none or the value is no object.
+// At returns the object at a path of keys, or nil if the path leads to no value or to a value that
+// is not an object.
 func (o Object) At(path ...string) Object {
 	for _, key := range path {
 		o, _ = o.Get(key).(Object)

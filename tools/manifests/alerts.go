@@ -48,8 +48,8 @@ type board struct {
 }
 
 // checkAlerts parses the alerts as Prometheus does and the dashboard as Grafana does. It checks
-// that the references in both exist. A test in scripts/e2e checks that Parley exports the metrics
-// that the alerts and the dashboard query.
+// that the targets of the references in both files exist. A test in scripts/e2e checks that Parley
+// exports the metrics that the alerts and the dashboard query.
 func checkAlerts(root string) []error {
 	return append(checkRules(root), checkBoard(root)...)
 }

@@ -19,8 +19,8 @@ func TestDeploymentFilesAreValid(t *testing.T) {
 	}
 }
 
-// TestMistakesAreFound copies the manifests, makes one mistake at a time in a copy, and expects its
-// error.
+// TestMistakesAreFound makes one mistake in each copy of the manifests, and expects the error that
+// reports this mistake.
 func TestMistakesAreFound(t *testing.T) {
 	t.Parallel()
 	for _, mistake := range []struct{ file, old, new, found string }{

@@ -61,8 +61,8 @@ func (s *Store) acceptSimple(ctx context.Context, rows []NewDelivery, call deliv
 		return nil, err
 	}
 
-	// The statement skips, for example, repetitions of older deliveries and runs that an agent
-	// refuses.
+	// The statement skips some deliveries, for example repetitions of older deliveries and
+	// deliveries whose run the agent does not accept.
 	var rest []int
 	for i := range rows {
 		if !written[i] {
@@ -123,8 +123,8 @@ func (s *Store) deliverSimple(
 	taken := s.slots.takeFor(ctx, runs)
 	created, err := s.insertDeliveries(ctx, simple, taken)
 
-	// The slots that were taken for deliveries without a row, and for runs that were not
-	// dispatched, are returned below.
+	// The call of returnUnused below frees the slots that were taken for deliveries without a row
+	// and for runs that were not dispatched.
 	made := make(map[string]createdRow, len(created))
 	for _, c := range created {
 		i := indexes[c.Position-1]
@@ -141,7 +141,8 @@ func (s *Store) deliverSimple(
 	}
 	s.slots.returnUnused(runs, taken, made)
 
-	// If the reply was lost, the delivery log shows which of the deliveries were written.
+	// If the database's reply was lost, the delivery log shows which of the deliveries were
+	// written.
 	if !pg.IsDisconnect(err) {
 		return out, written, err
 	}
@@ -155,8 +156,8 @@ func (s *Store) deliverSimple(
 	return out, written, nil
 }
 
-// logged returns a new delivery in the form of its entry in the delivery log. received is the time
-// at which the database has logged it.
+// logged returns a new delivery in the form of its entry in the delivery log. The argument received
+// is the time at which the database logged the delivery.
 func (d *NewDelivery) logged(received domain.Time) domain.Delivery {
 	return domain.Delivery{
 		ID: d.ID, HookID: d.HookID, Status: d.Status, Event: d.Event, RunID: pg.Optional(d.candidate()), Bytes: d.Bytes,
@@ -196,7 +197,7 @@ func distinctOrigins(rows []NewDelivery) (origins []deliveryOrigin, positions []
 	for i := range rows {
 		origin := rows[i].origin()
 
-		// Comparing with the previous delivery is cheaper than a lookup in the map.
+		// A comparison with the previous delivery's origin is cheaper than a lookup in the map.
 		if i > 0 && origin == origins[positions[i-1]-1] {
 			positions[i] = positions[i-1]
 			continue
@@ -228,7 +229,7 @@ type concatenated struct {
 
 // concatenate returns the long values of deliveries.
 func concatenate(s *Store, rows []NewDelivery) *concatenated {
-	// The buffers are allocated once, because a batch may have some megabytes.
+	// Each buffer is allocated with its final size, because a batch may contain several megabytes.
 	bodyBytes, inputBytes := 0, 0
 	for i := range rows {
 		bodyBytes += len(rows[i].Body) + s.seals.Overhead()

@@ -22,7 +22,7 @@ func (s *Store) DispatchNext(ctx context.Context, freed FreedSlots) ([]domain.Jo
 		return nil, nil
 	}
 
-	// The freed slots count as free even if the following refresh does not count again.
+	// The freed slots must count as free even if the following refresh makes no new count.
 	s.slots.free(freed)
 	s.slots.refresh(ctx, domain.Lanes...)
 	for lane, f := range freed {
@@ -53,7 +53,7 @@ func (s *Store) DispatchNext(ctx context.Context, freed FreedSlots) ([]domain.Jo
 
 // dispatchFollowers dispatches runs that waited for a finished run of their session and got no
 // freed slot. These runs belong to other lanes, or are further runs that waited for the same run.
-// next contains the jobs that got the freed slots.
+// The argument next contains the jobs of the runs that got the freed slots.
 func (s *Store) dispatchFollowers(ctx context.Context, freed FreedSlots, next []domain.Job) ([]domain.Job, error) {
 	left := freed.left(next)
 	var out []domain.Job
@@ -80,15 +80,15 @@ func (s *Store) dispatchFollowers(ctx context.Context, freed FreedSlots, next []
 	return out, nil
 }
 
-// leftRuns is the number of an organization's runs that may start because other runs have finished,
-// and that have not been dispatched. branches is true if some of these runs wait in the lane of a
-// freed slot.
+// leftRuns contains the number of an organization's runs that may start because other runs have
+// finished, but have not been dispatched. The field branches is true if the number of followers is
+// greater than the number of dispatched runs.
 type leftRuns struct {
 	runs     int
 	branches bool
 }
 
-// left returns the number of remaining runs of each organization, after the given jobs got the
+// left returns the remaining runs of each organization, after the runs of the given jobs got the
 // freed slots.
 func (f FreedSlots) left(next []domain.Job) map[string]leftRuns {
 	slots, followers, dispatched := map[string]int{}, map[string]int{}, map[string]int{}
@@ -258,12 +258,12 @@ func (s *Store) OverdueJobs(ctx context.Context, limit int) ([]Overdue, error) {
 	return out, nil
 }
 
-// Redispatch prepares the jobs of overdue runs for publication. It handles each run in the argument
-// again that is still unclaimed: it raises the dispatch number, doubles the time until the next
-// check (to at most five minutes), and returns the job. For the runs in the argument later, it only
-// postpones the next check, because the stream still holds their jobs. Redispatch skips runs that
-// another sweeper has redispatched. If it returns an error, it also returns the jobs of the
-// transactions that succeeded.
+// Redispatch prepares the jobs of overdue runs for publication. The argument "again" contains the
+// runs to publish. If such a run is still unclaimed, Redispatch raises its dispatch number, doubles
+// the time until its next check (to at most five minutes), and returns its job. The argument
+// "later" contains runs whose jobs the stream still holds. Redispatch only postpones their next
+// check. Redispatch skips runs that another sweeper has redispatched. If it returns an error, it
+// also returns the jobs of the transactions that succeeded.
 func (s *Store) Redispatch(ctx context.Context, again, later []Overdue) ([]domain.Job, error) {
 	var next []domain.Job
 	for len(again)+len(later) > 0 {
@@ -312,7 +312,7 @@ func (s *Store) redispatch(ctx context.Context, again, later []Overdue) ([]domai
 
 // RepublishAll marks all dispatched, unclaimed runs as overdue, so that their jobs are published
 // again. Call it if the stream with the job messages was lost. Runs that another transaction has
-// locked keep their time.
+// locked are skipped.
 func (s *Store) RepublishAll(ctx context.Context) error {
 	var orgs []string
 	if err := s.db.SelectContext(ctx, &orgs, `SELECT org_id FROM dispatched_organizations()`); err != nil {

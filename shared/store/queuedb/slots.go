@@ -51,8 +51,8 @@ const (
 	reservePart = 8
 )
 
-// Reserve returns the number of reserve slots that belong to n slots. A worker that announces n
-// slots executes up to n + Reserve(n) runs of a lane.
+// Reserve returns the number of reserve slots for n ordinary slots. A worker that announces n slots
+// executes up to n + Reserve(n) runs of a lane.
 func Reserve(n int) int { return (n + reservePart - 1) / reservePart }
 
 // count contains the number of slots of all workers together, the dispatched runs that occupy
@@ -199,7 +199,8 @@ func (s *slots) forget() {
 // nearly full lane with waiting runs, an organization that has its share takes no freed slots,
 // because they are for the waiting runs. A part of the free slots is kept for organizations below
 // their share. The runs of these organizations need not wait for the next count, even if another
-// organization fills the other slots quickly.
+// organization fills the other slots quickly. If all ordinary slots are taken, fill takes reserve
+// slots for an organization below its share.
 func (s *slots) fill(lane Lane, n int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -260,8 +261,8 @@ func (s *slots) returnFilled(lane Lane, n int) {
 	s.release(lane, n)
 }
 
-// release makes n slots of a lane free again. Slots above the total return to the reserve. The
-// caller holds mu.
+// release makes n slots of a lane free again. While more than the total number of slots are used,
+// the released slots return to the reserve. The caller holds mu.
 func (s *slots) release(lane Lane, n int) {
 	// Ordinary slots are taken first and reserve slots last, so they are returned in the opposite
 	// order.
@@ -315,8 +316,8 @@ func (s *slots) topUp(lane domain.Lane, n int) map[Lane]int {
 }
 
 // share takes up to n slots of a lane for waiting runs, one at a time, each for the organization
-// with the fewest dispatched runs. It stops when the function free reports no free slot and the
-// organization may not use the reserve either.
+// with the fewest dispatched runs. share stops when the function free finds no free slot and the
+// next organization may not use the reserve either.
 func (s *slots) share(lane domain.Lane, n int, free func(*laneSlots) bool) map[Lane]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -335,7 +336,7 @@ func (s *slots) share(lane domain.Lane, n int, free func(*laneSlots) bool) map[L
 		org := waiting[fewest]
 		if !free(l) {
 			if !s.mayUseReserve(l, org) {
-				return taken // the other organizations have at least as many runs, so none may use the reserve either
+				return taken // all other waiting organizations have at least as many runs as org, so they may not use the reserve either
 			}
 			l.reserved--
 		}
@@ -347,9 +348,9 @@ func (s *slots) share(lane domain.Lane, n int, free func(*laneSlots) bool) map[L
 	return taken
 }
 
-// releaseUnused releases the taken slots that no dispatched run uses. left is the number of these
-// slots. If fewer runs of an organization were dispatched than slots were taken, releaseUnused no
-// longer records the organization as waiting.
+// releaseUnused releases the taken slots that no dispatched run uses, and returns their number. If
+// fewer runs of an organization were dispatched than slots were taken, releaseUnused no longer
+// records the organization as waiting.
 func (s *slots) releaseUnused(taken, dispatched map[Lane]int) (left int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

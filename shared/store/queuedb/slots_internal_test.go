@@ -204,8 +204,9 @@ func TestNewRunsDoNotOvertakeWaitingOnes(t *testing.T) {
 	})
 }
 
-// This also holds if a count sees the freed slot before it is passed to a waiting run. While many
-// slots are free, new runs take them, because a run of a session may wait for an earlier one.
+// In a lane with few free slots, new runs do not take a freed slot, even if a count includes the
+// slot before it is passed to a waiting run. While many slots are free, new runs take them, because
+// a run of a session may wait for an earlier one.
 func TestNewRunsDoNotOvertakeWaitingOnesAfterACount(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ large, small, want int }{
@@ -294,7 +295,7 @@ func TestFreedSlotsPassOnWithoutACount(t *testing.T) {
 	})
 }
 
-// If counting fails, there are no free slots.
+// If the first count fails, no slots are filled.
 func TestSlotsThatCannotBeCountedAreNotFilled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -6,9 +6,9 @@
 // although slots are free, and publishes lost jobs again.
 //
 // A run is accepted when its row is committed. If a slot of its lane is free, it is dispatched in
-// the same statement: the row is marked, and the caller publishes a job message. Otherwise it
-// waits, and a finished run passes its slot on. Messages may be lost or repeated, because the rows
-// decide who executes a run: package executiondb claims it.
+// the same statement: the row is marked, and the caller publishes a job message. Otherwise the run
+// waits until another run finishes and frees a slot. Job messages may be lost or repeated, because
+// a worker executes a run only after it has claimed the row with package executiondb.
 //
 // The slots are those that the workers announce. Each process estimates how many of them are free;
 // see the type slots.

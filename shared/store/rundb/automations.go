@@ -20,9 +20,9 @@ const ofAutomation = `r.automation_id COLLATE "C"`
 const PastAutomations = 90 * 24 * time.Hour
 
 // automationsQuery walks from one automation to the next along the index, regardless of how many
-// runs each automation has. It also returns automations whose runs are all removed, and the newest
-// run of each automation. The ORDER BY includes the automation, so that the planner does not search
-// all of the organization's newest runs.
+// runs each automation has. For each automation, it returns the newest run. It also returns
+// automations whose runs are all removed. The ORDER BY includes the automation, so that the planner
+// does not search all of the organization's newest runs.
 const automationsQuery = `WITH RECURSIVE named AS (
 	  (SELECT ` + ofAutomation + ` AS name, 1 AS n FROM runs r
 	    WHERE r.org_id = $1 AND ` + ofAutomation + ` > $2 ORDER BY ` + ofAutomation + ` LIMIT 1)

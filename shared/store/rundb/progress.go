@@ -144,7 +144,7 @@ func sent(ctx context.Context, tx *sqlx.Tx, orgs, runs []string, all map[string]
 	return nil
 }
 
-// Show copies the progress into the corresponding fields of a run object, which it changes.
+// Show overwrites the corresponding fields of a run object with the progress.
 func (p *Progress) Show(run *domain.Run) {
 	run.Usage, run.ToolCalls, run.CitationsRemoved = p.Usage, p.ToolCalls, p.CitationsRemoved
 }

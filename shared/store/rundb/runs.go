@@ -85,7 +85,7 @@ type RunRow struct {
 	Hash           []byte         `db:"idempotency_hash"`
 	Fingerprint    []byte         `db:"fingerprint"`
 	Status         string         `db:"status"`
-	Ended          bool           `db:"ended"`        // the run has finished, because its row in runs has a status
+	Ended          bool           `db:"ended"`        // the run has finished: its row in the table runs has a status
 	Result         sql.NullString `db:"result"`       // the rendered run object; null while the run is open and after its erasure
 	ResultBytes    sql.NullInt64  `db:"result_bytes"` // only selected by statements that may leave the result in the database
 	Attempts       int            `db:"attempts"`
@@ -103,8 +103,8 @@ type RunRow struct {
 // open_runs o.
 const RunColumns = shortColumns + `, r.result`
 
-// PreviousRun is the column previous_run of a run r: the id of the run that it continues. It is
-// null or empty if there is none.
+// PreviousRun is the column previous_run of a run r: the id of the run that r continues. The column
+// is null or empty if r continues no run.
 const PreviousRun = `coalesce(r.previous_run, CASE WHEN r.seq > 1 THEN preceding_run(r.session_ref, r.seq) END) AS previous_run`
 
 // OpenAttachments is the column attachments of an open run r. It reads the input only of runs that
@@ -297,10 +297,10 @@ type RunRef struct {
 	RunID          string
 }
 
-// AwaitedRuns returns the given runs that have finished or wait for a person, in any order. Waiting
-// requests poll it, because a reply or a notice may be lost. Results of more than ShortBytes are
-// Deferred. Once the total size of the results reaches togetherBytes, further results are also
-// Deferred.
+// AwaitedRuns returns the given runs that have finished or wait for a person, in any order.
+// Requests that wait for a run call AwaitedRuns periodically, because a reply or a notice may be
+// lost. Results of more than ShortBytes are Deferred. Once the total size of the results reaches
+// togetherBytes, further results are also Deferred.
 func (s *Store) AwaitedRuns(ctx context.Context, runs []RunRef) ([]StoredRun, error) {
 	stmt, err := s.db.Prepared(ctx, `SELECT `+resultsThatFit+` FROM awaited_runs($1, $2)`)
 	if err != nil {

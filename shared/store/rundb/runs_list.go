@@ -27,8 +27,9 @@ const (
 
 // summaryColumns returns the columns of a run that a list shows. characters is the maximum length
 // of a text. summaryColumns selects one character more of the answer than is shown, so that
-// truncation can be detected. It selects only the beginning of the input, which has the attachments
-// and the question. Large values stay in the database; see migrations/functions/run_summary.sql.
+// truncation can be detected. It selects only the beginning of the input, because the attachments
+// and the question are there. Large values stay in the database; see
+// migrations/functions/run_summary.sql.
 func summaryColumns(characters int) string {
 	plain, attached := domain.QuestionPrefix(characters)
 	return fmt.Sprintf(`r.id, r.agent_id, r.template_id, r.session_id, `+PreviousRun+`, r.trigger_type, r.automation_id, r.idempotency_key,
@@ -67,8 +68,8 @@ type summaryRow struct {
 	Input          sql.NullString `db:"input"` // its beginning
 }
 
-// shown converts the row to the summary in a list. The database stores the empty message of a
-// completed run as null. characters is the maximum length of its texts.
+// shown converts the row to the summary in a list. The argument characters is the maximum length of
+// the summary's texts.
 func (row *summaryRow) shown(characters int) (domain.RunSummary, error) {
 	run := domain.RunSummary{
 		ID: row.ID, Status: domain.RunStatus(row.Status), AgentID: row.AgentID, TemplateID: row.TemplateID, SessionID: row.SessionID,
@@ -123,8 +124,8 @@ type RunFilter struct {
 	Characters   int            // the maximum length of the texts; 0: as in a list
 }
 
-// idSkew is the maximum difference between the clocks of the processes that generated the runs' ids
-// and the database's clock.
+// idSkew is the maximum difference between the database's clock and the clock of any process that
+// generates ids of runs.
 const idSkew = time.Hour
 
 // bounds returns the range of the ids of the filter's runs: at least since, and less than before.

@@ -36,7 +36,8 @@ func (s *Store) SearchRuns(ctx context.Context, org string, f RunFilter, limit i
 			return err
 		}
 
-		// The row of an unfinished search names the run up to which it has searched.
+		// An unfinished search returns an additional row with the id of the last run that it has
+		// searched.
 		var ids []string
 		for _, row := range found {
 			if !row.Found {
@@ -56,8 +57,8 @@ func (s *Store) SearchRuns(ctx context.Context, org string, f RunFilter, limit i
 	return runs, next, err
 }
 
-// IndexRuns adds the words of finished runs, at most limit of them, to the index of SearchRuns. It
-// returns how many runs it handled. The sweeper calls it until the result is below limit.
+// IndexRuns adds the words of at most limit finished runs to the index of SearchRuns. It returns
+// the number of runs that it handled. The sweeper calls it until the result is below limit.
 func (s *Store) IndexRuns(ctx context.Context, limit int) (n int, err error) {
 	if err := s.db.GetContext(ctx, &n, `SELECT index_runs($1)`, limit); err != nil {
 		return 0, fmt.Errorf("indexing finished runs: %w", err)

@@ -27,10 +27,10 @@ func (s *Store) TimelineBytes(ctx context.Context, org, principal, runID string)
 	return bytes, pg.OneRow(err, "reading the size of a timeline")
 }
 
-// Timeline returns the spans of a run's time, for an open run up to now. If principal is not empty,
-// only that principal's runs are found. Timeline returns not_found if the run does not exist, has
-// expired or belongs to another organization. If erased is true, the run was erased and its
-// timeline must not be shown.
+// Timeline returns the timeline of a run. The timeline of an open run ends at the current time. If
+// principal is not empty, only that principal's runs are found. Timeline returns not_found if the
+// run does not exist, has expired or belongs to another organization. If erased is true, the run
+// was erased and its timeline must not be shown.
 func (s *Store) Timeline(ctx context.Context, org, principal, runID string) (of domain.Timeline, erased bool, err error) {
 	var seen trace
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -147,8 +147,9 @@ type tracedEffect struct {
 }
 
 // tracedColumns selects the part of a large step that a timeline needs. Texts are truncated, and
-// the inputs and outputs of tools are not read, except for the short output of a failed call.
-// PostgreSQL cannot parse a step that contains U+0000, which a program may have returned.
+// the inputs and outputs of tools are not read, except for the short output of a failed call. A
+// step that contains U+0000, for example from the output of a program, is selected whole, because
+// PostgreSQL cannot parse it.
 var tracedColumns = fmt.Sprintf(`CASE WHEN octet_length(step::text) <= 8192 OR strpos(step::text, '\u0000') > 0 THEN step ELSE json_build_object(
 	'turn', CASE WHEN json_typeof(step->'turn') = 'object' THEN json_build_object('model', step->'turn'->'model',
 	  'text', left(step->'turn'->>'text', %d), 'characters', coalesce(char_length(step->'turn'->>'text'), 0),

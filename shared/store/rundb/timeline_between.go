@@ -7,8 +7,8 @@ import (
 	"parley/shared/domain"
 )
 
-// betweenAttempts adds the spans between the attempts, in which the run waited for a worker or for
-// a person.
+// betweenAttempts adds the spans before, between and after the attempts, in which the run waited
+// for a worker or for a person.
 func (d *spanBuilder) betweenAttempts(attempts []tracedAttempt) {
 	// free is the time at which the run began to wait for a worker: its acceptance, or the end of
 	// its last attempt or of its last wait for a person.
@@ -92,7 +92,8 @@ func (d *spanBuilder) addWaits(a tracedAttempt, next time.Time) time.Time {
 	return free
 }
 
-// nameFor returns the name of the tool that the call with this id uses.
+// nameFor returns the name of the tool that the call with this id uses, or "wait" if the effect
+// ledger does not contain the call.
 func (d *spanBuilder) nameFor(callID string) string {
 	if e, known := d.effects[callID]; known {
 		return e.Name

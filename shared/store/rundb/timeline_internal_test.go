@@ -20,8 +20,9 @@ func after(seconds float64) time.Time { return noon.Add(time.Duration(seconds * 
 
 func nullTime(seconds float64) sql.NullTime { return sql.NullTime{Time: after(seconds), Valid: true} }
 
-// tracedAs returns the trace of a run. The run started, and was read or ended, at the given numbers
-// of seconds after noon. If started is negative, the run has not started.
+// tracedAs returns the trace of a run. The arguments started and until are seconds after noon: the
+// start of the run, and its end or, if the run is open, the current time. If started is negative,
+// the run has not started.
 func tracedAs(status domain.RunStatus, started, until float64) *trace {
 	run := tracedRun{RunRow: RunRow{ID: "run_1", Status: string(status), CreatedAt: noon}, Now: after(until)}
 	if started >= 0 {

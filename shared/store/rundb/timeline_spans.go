@@ -186,7 +186,8 @@ func (d *spanBuilder) ended() (code, message string) {
 	return d.run.Status, "the run was cancelled"
 }
 
-// add appends a span from the time from to the time to. A running or waiting span has no end.
+// add appends a span whose bounds are the arguments from and to. A running or waiting span has no
+// end.
 func (d *spanBuilder) add(span domain.Span, from, to time.Time) {
 	span.StartedAt = domain.At(from)
 	if span.Status != domain.SpanRunning && span.Status != domain.SpanWaiting {
@@ -233,8 +234,8 @@ func (d *spanBuilder) attempt(a tracedAttempt, steps []tracedStep) {
 	d.addUnrecorded(a, free)
 }
 
-// turn adds the span of a model call, and sums up its usage. Its tool calls are pending until their
-// steps follow.
+// turn adds the span of a model call, and adds the call's usage to the sum d.used. The turn's tool
+// calls are pending until their steps follow.
 func (d *spanBuilder) turn(a tracedAttempt, t *tracedTurn, from, to time.Time) {
 	d.turns++
 	d.used.InputTokens += t.Usage.InputTokens
@@ -283,7 +284,7 @@ func (d *spanBuilder) addUnrecorded(a tracedAttempt, free time.Time) {
 		span.Message = a.message
 	}
 
-	// A pending call means that the work after the last step was a tool call, otherwise a turn.
+	// If a call is pending, the work after the last step was a tool call. Otherwise it was a turn.
 	inTool := len(d.pending) > 0
 	switch {
 	case !d.wasBusy(a, inTool):

@@ -58,7 +58,8 @@ func (s *Store) Reseal(ctx context.Context, org string, values []Value, by Resea
 
 // reseal seals one value with the current key. It is not an error if the value is gone.
 func reseal(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
-	// The statement removes the previous secret if that secret is no longer valid.
+	// The statement reads a previous secret that is no longer valid as "", so that the following
+	// update removes it.
 	const pair = `SELECT secret, CASE WHEN previous_until > clock_timestamp() THEN coalesce(previous_secret, '') ELSE '' END AS previous FROM `
 
 	if v.Kind == KindTool || v.Kind == KindWidget {
@@ -90,8 +91,8 @@ func reseal(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
 	}
 }
 
-// clearDeleted removes the secrets of an agent if the agent was deleted, and reports whether it
-// was. The agent's row is kept for its runs, which do not use the secrets.
+// clearDeleted removes the secrets of an agent if the agent was deleted, and reports whether the
+// agent was deleted. The row of a deleted agent is kept for its runs, which do not use the secrets.
 func clearDeleted(ctx context.Context, tx *sqlx.Tx, v Value) (cleared bool, err error) {
 	return pg.AnyRow(tx.ExecContext(ctx, `UPDATE agents SET tools = '{}', widget_secret = ''
 		WHERE id = $1 AND org_id = $2 AND deleted_at IS NOT NULL`, v.ID, v.OrganizationID))
@@ -121,8 +122,8 @@ func resealTexts(v Value, by Resealer, texts []string) (fresh []string, err erro
 }
 
 // resealPair reseals a row that contains the current secret and the previous secret. The arguments
-// read and write are the statements that read and write the row. resealPair adds the WHERE clause
-// to read.
+// read and write are the statements that read and write the row. The argument read has no WHERE
+// clause; resealPair adds it.
 func resealPair(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer, read, write string) error {
 	var row struct {
 		Secret   string `db:"secret"`
@@ -199,7 +200,8 @@ func replacements(tools []byte, v Value, by Resealer) (oldTexts, newTexts []stri
 	return oldTexts, newTexts, unopened
 }
 
-// resealTools replaces sealed values in the stored JSON of the tools, so that nothing else changes.
+// resealTools reseals the values in an agent's tools. It replaces only the sealed texts in the
+// stored JSON, so that the rest of the JSON stays the same byte for byte.
 func resealTools(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
 	var tools []byte
 	err := tx.GetContext(ctx, &tools, `SELECT tools FROM agents WHERE id = $1 AND org_id = $2 FOR NO KEY UPDATE`, v.ID, v.OrganizationID)
@@ -227,8 +229,8 @@ func resealTools(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
 	return unopened
 }
 
-// resealConfig replaces sealed values in a version of an agent through a function of the
-// schema, because the service may not update that table.
+// resealConfig replaces sealed values in a version of an agent through a function of the schema,
+// because the service may not update the table agent_configs.
 func resealConfig(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
 	var tools []byte
 	err := tx.GetContext(ctx, &tools, `SELECT config -> 'tools' FROM agent_configs WHERE target_id = $1 AND version = $2::int AND org_id = $3`,

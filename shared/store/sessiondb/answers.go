@@ -22,8 +22,9 @@ type Answer struct {
 }
 
 // Answers reads answers of the given runs in any order. It omits runs that are gone, belong to
-// another principal, are not chats, or cannot be read as responses. It reads the texts of the
-// newest runs until their total size exceeds bytes. The Text of the remaining answers is nil.
+// another principal, are not chats, or cannot be read as responses. Texts are returned for the
+// newest runs, up to the total size in the argument bytes. The Text of the remaining answers is
+// nil.
 func (s *Store) Answers(ctx context.Context, org, principal string, runIDs []string, bytes int) (out []Answer, err error) {
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		// The transaction may be retried, so each try starts with an empty list.

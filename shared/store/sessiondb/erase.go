@@ -112,15 +112,16 @@ func closeSession(ctx context.Context, tx *sqlx.Tx, ref int64, last int) ([]exec
 	return ended, err
 }
 
-// CloseSessions closes parts of sessions, each of which reaches to the end of its session. It
-// cancels the open runs in the parts, erases the parts, and deletes the sessions that have no runs
-// left. held is the number of sessions that existed.
+// CloseSessions closes parts of sessions. Each part reaches to the end of its session.
+// CloseSessions cancels the open runs in the parts, erases the parts, and deletes the sessions that
+// have no runs left. The result held is the number of sessions that existed.
 //
-// CloseSessions first locks the sessions, in the same order as acceptance. A message may be
-// accepted concurrently. If its acceptance comes first, the later statements see its run. Otherwise
-// the acceptance waits for the lock, and then begins a new session or follows the erased part.
-// CloseSessions then locks the open runs. A worker that holds such a run has either written the
-// result already, or finds that the run's row is gone and writes nothing.
+// CloseSessions first locks the sessions, in the order in which acceptance locks them. A message
+// may be accepted concurrently. If its acceptance locks the session first, the later statements of
+// CloseSessions see its run. Otherwise the acceptance waits for the lock, and its run then begins a
+// new session or follows the erased part. CloseSessions then locks the open runs. A worker that
+// holds such a run has either written the result already, or finds that the run's row is gone and
+// writes nothing.
 func CloseSessions(ctx context.Context, tx *sqlx.Tx, parts []Span) (ended []executiondb.Ended, held int, err error) {
 	refs := pq.Array(pg.Column(parts, func(p *Span) int64 { return p.Ref }))
 	var locked []int64
@@ -175,7 +176,7 @@ type Span struct {
 const NotErased = ` (r.status IS NULL OR r.result IS NOT NULL)`
 
 // eraseQuery erases runs, except their times, cost and idempotency keys. A run whose retention
-// period had ended remains expired. The final event of an open run gets a reserved number, which
+// period has ended remains expired. The final event of an open run gets a reserved number, which
 // marks a final event that the run's worker has not written.
 const eraseQuery = `UPDATE runs e SET input = '{}', result = NULL, answer = NULL, session_id = '', automation_id = NULL,
 	  idempotency_key = NULL, fingerprint = NULL, status = coalesce(e.status, 'cancelled'), attempts = coalesce(e.attempts, kept.attempts, 0),

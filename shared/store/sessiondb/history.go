@@ -62,10 +62,10 @@ const maxSteps = 3
 const visitedBytes = 2 * historyBytes
 
 // historyQuery reads the newest turns before a run, oldest first. It begins at the run with the
-// number $3, which need not exist, and goes from each run to the run that it continues. This is the
-// run in previous_run, or else the preceding run of the session. An empty previous_run, or the id
-// of a run that no longer exists, ends the history. A run continues only runs with lower numbers,
-// so every path ends.
+// number $3, which need not exist, and goes from each run to the run that it continues. The
+// continued run is the run in previous_run or, if that column is null, the preceding run of the
+// session. An empty previous_run, or the id of a run that no longer exists, ends the history. A run
+// continues only runs with lower numbers, so every path ends.
 //
 // $5 is the text that replaces an answer of which no part was played. If the turns exceed $7 bytes,
 // only their total size is read.
@@ -141,8 +141,9 @@ func (s *Store) history(ctx context.Context, org string, sessionRef int64, seq, 
 }
 
 // KnownAnswers returns the subset of the given runs that belong to a session and can be read. key
-// identifies the session. same is the newest run, among those with the session's 20 newest answers,
-// whose answer or last paragraph equals text. It is empty if there is none.
+// identifies the session. The result same is the newest of the session's 20 newest runs whose
+// answer, or its last paragraph, equals the argument text. If no run has such an answer, same is
+// empty.
 func (s *Store) KnownAnswers(
 	ctx context.Context, org string, key []byte, runIDs []string, text string,
 ) (known []string, same string, err error) {

@@ -34,8 +34,9 @@ func (s *Store) deleteFound(ctx context.Context, expired pg.Found) (int, error) 
 	n, err := s.deleteDue(ctx, expired)
 	var refused *pq.Error
 	switch {
-	// If the call concerns one run, an error that the database reports about its rows is caused by
-	// that run. Any other error concerns the whole call.
+	// An error that PostgreSQL reports, including a cancelled statement (57014), may be caused by
+	// one of the runs. Any other error, such as a lost connection or a full disk, concerns the
+	// whole call.
 	case err == nil || !errors.As(err, &refused) || pg.IsDisconnect(err) && !pg.HasCode(err, "57014"):
 		return n, err
 	case len(expired.Runs) > 1:

@@ -39,8 +39,8 @@ const runInSession = `r.session_ref = s.ref AND (r.expires_at IS NULL OR r.expir
 	AND (r.status IS NULL OR r.result IS NOT NULL)`
 
 // sessionsQuery reads sessions that have at least one run. The lateral count with a limit makes the
-// planner walk the sessions in order and stop after the page. Without it, the planner would read
-// and join all runs.
+// planner walk the sessions in order and stop after the page. Without the limit, the planner would
+// read and join all runs.
 const sessionsQuery = `SELECT s.ref, s.target_id, s.session_id, s.principal, s.created_at, counted.runs FROM sessions s
 	CROSS JOIN LATERAL (SELECT count(*) AS runs FROM (SELECT 1 FROM runs r WHERE ` + runInSession + ` LIMIT 10000) one) counted
 	WHERE counted.runs > 0 AND s.org_id = $1`
@@ -179,10 +179,10 @@ type SessionTurn struct {
 // turns.
 const sessionBytes = 1 << 20
 
-// turnsQuery reads a page of turns. Texts that do not fit are returned as null and are not read.
-// The newest turn alone always fits into a page. The exact size of an input is computed only if its
-// stored size, which PostgreSQL knows without reading the text, leaves room. Most texts that do not
-// fit are therefore not read.
+// turnsQuery reads a page of turns. Texts that do not fit into the maximum size are not returned.
+// If $5 is true, the newest turn always fits. The exact size of an input is computed only if the
+// stored size, which PostgreSQL knows without reading the text, fits. Most texts that do not fit
+// are therefore not read.
 //
 // The run that a turn continues is usually the previous turn of the page.
 const turnsQuery = `SELECT id, seq, status, created_at, finished_at, fits, heard, bytes,

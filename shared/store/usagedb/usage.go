@@ -18,8 +18,8 @@ const (
 	// usageTime is the statement timeout of usage reports, because a report for very many runs must
 	// not slow down the database.
 	usageTime = 4 * time.Second // shorter than the lock timeout
-	// idSkew is the maximum difference between the clocks of the processes that generated the runs'
-	// ids and the database's clock.
+	// idSkew is the maximum difference between the database's clock and the clock of any process
+	// that generates ids of runs.
 	idSkew = time.Hour
 	// hourlyDays is the maximum number of days for which a report has hourly intervals. Longer
 	// reports have daily intervals.
@@ -29,9 +29,9 @@ const (
 // UsageFilter selects the runs to count. A run must satisfy all conditions. Only Days is required.
 type UsageFilter struct {
 	// Days is the number of days, including today in UTC. A report of at most hourlyDays days has
-	// hourly intervals: 24 for each day, the last of which is the current hour. If KeyID,
-	// AutomationID or By is set, the first day starts at midnight, because the counts of removed
-	// runs are then stored only per day.
+	// hourly intervals, 24 for each day, and ends with the current hour. If KeyID, AutomationID or
+	// By is set, the first day starts at midnight, because the table past_usage_by contains the
+	// usage of removed runs only per day.
 	Days    int
 	AgentID string // "": all agents and templates
 	KeyID   string // the API key of the request; "": all, including requests of users
@@ -66,8 +66,9 @@ type usageRow struct {
 	TookMs sql.NullInt64 `db:"took_ms"` // sum of the durations in milliseconds; null: only the bucket is known
 }
 
-// usageQuery selects an interval as a range of the index runs_org, because run ids begin with their
-// time. It is a single statement, so that a run that is being removed is counted exactly once.
+// usageQuery reads a range of the index runs_org. An interval is a range of ids, because run ids
+// begin with their time. It is a single statement, so that a run that is being removed is counted
+// exactly once.
 const usageQuery = `WITH kept AS MATERIALIZED (
 	  SELECT floor(extract(epoch FROM r.created_at - $4::timestamptz) / $6)::int AS nth,
 	    r.status, r.input_tokens, r.output_tokens, r.cost_micros, r.sandbox_ms, run_took(r.created_at, r.finished_at) AS took

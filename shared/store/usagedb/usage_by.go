@@ -50,8 +50,8 @@ const usageGroupsQuery = `WITH counted AS (
 	  coalesce(sum(cost_micros), 0)::bigint AS cost_micros, coalesce(sum(sandbox_ms), 0)::bigint AS sandbox_ms
 	FROM ranked GROUP BY 1, 2 ORDER BY others, cost_micros DESC, runs DESC, id`
 
-// usageGroups counts an organization's runs from the time from until now, grouped by f.By. It
-// counts the runs whose ids are at least first. It does not report durations.
+// usageGroups counts an organization's runs between the arguments from and now, grouped by f.By. It
+// counts only runs whose ids are at least the argument first. It does not report durations.
 func usageGroups(ctx context.Context, tx *sqlx.Tx, org, first string, f UsageFilter, from, now time.Time) ([]domain.UsageGroup, error) {
 	groups := []domain.UsageGroup{}
 	err := tx.SelectContext(ctx, &groups, usageGroupsQuery, org, first, f.AgentID, from, now, f.KeyID, f.AutomationID, string(f.By),

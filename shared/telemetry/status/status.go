@@ -119,8 +119,8 @@ func (s *Server) readyz(w http.ResponseWriter, req *http.Request) {
 	answer(w, status, r)
 }
 
-// check runs the checks concurrently and returns the result of each: "ok" or "failing". All of them
-// together take at most checkTime. It logs the errors of failing checks.
+// check runs the checks concurrently and returns the result of each: "ok" or "failing". The checks
+// together take at most checkTime. check logs the errors of failing checks.
 func (s *Server) check(ctx context.Context) map[string]string {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()

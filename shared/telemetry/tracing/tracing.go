@@ -42,10 +42,10 @@ type Tracer struct {
 	callersDecide bool
 }
 
-// Open returns the tracer of a process named service. Without an endpoint, it sends no spans. The
-// collector may be unreachable: spans that it does not accept are dropped, and the error is logged.
-// The standard OTEL_ environment variables apply, except for the endpoint. Close sends the
-// remaining spans.
+// Open returns the tracer of a process. The argument service is the name of the process. Without an
+// endpoint, the tracer sends no spans. The collector may be unreachable: spans that it does not
+// accept are dropped, and the error is logged. The standard OTEL_ environment variables apply,
+// except for the endpoint. Close sends the remaining spans.
 func Open(ctx context.Context, cfg config.Telemetry, service string, log zerolog.Logger) (*Tracer, error) {
 	if cfg.OTLPEndpoint == "" {
 		return &Tracer{}, nil
@@ -70,7 +70,7 @@ func Open(ctx context.Context, cfg config.Telemetry, service string, log zerolog
 
 	// Pass the limits explicitly, so that they also apply to libraries that use the provider.
 	limits := sdk.NewSpanLimits()
-	limits.EventCountLimit = 0 // libraries put error texts into events, and such texts may quote anything
+	limits.EventCountLimit = 0 // libraries put error texts into events, and these texts may contain secrets
 	provider := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(serviceResource), sdk.WithRawSpanLimits(limits))
 	return &Tracer{provider: provider, tracer: provider.Tracer(scope), callersDecide: cfg.CallersDecide}, nil
 }

@@ -104,8 +104,8 @@ func addMessages(req *Request, messages []wireMessage) (problem string) {
 	return ""
 }
 
-// addBlocks adds a message's blocks to a request, and returns the ids of the calls whose
-// results it contains.
+// addBlocks adds a message's blocks to a request. It returns the ids of the calls whose results the
+// message contains.
 func addBlocks(req *Request, role string, blocks []wireBlock) (answered []string, problem string) {
 	said := Message{Role: role}
 	for _, b := range blocks {

@@ -26,7 +26,7 @@ type (
 // Server is the stub: an http.Handler, safe for concurrent use.
 type Server struct{ *modelstub.Core }
 
-// New returns a server that follows the directives in a message and echoes its text.
+// New returns a server that follows the directives in a message and echoes the message's text.
 func New() *Server { return &Server{Core: modelstub.NewCore()} }
 
 // ServeHTTP serves POST …/v1/messages under any prefix.

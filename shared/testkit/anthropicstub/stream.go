@@ -83,8 +83,8 @@ func (s *stream) answer(r *http.Request, req Request, reply Reply) {
 	s.finish(stopReason(reply), req, reply)
 }
 
-// breakOff executes a fault in the middle of an answer, if the reply has one. It returns true if
-// the answer ends there.
+// breakOff executes the reply's fault, if the reply contains a fault in the middle of the answer.
+// It returns true if the fault ends the answer.
 func (s *stream) breakOff(r *http.Request, req Request, reply Reply) bool {
 	switch reply.Fault {
 	case "cut":

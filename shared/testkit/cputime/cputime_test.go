@@ -9,7 +9,8 @@ import (
 	"parley/shared/testkit/cputime"
 )
 
-// TestOf checks that computing counts, and that waiting and other goroutines do not.
+// TestOf checks that Of counts the time of a computation, but not the time of waiting or of other
+// goroutines.
 func TestOf(t *testing.T) {
 	t.Parallel()
 	var computing time.Duration

@@ -27,7 +27,7 @@ type Core struct {
 	kept     []Request
 }
 
-// NewCore returns a core that follows the directives in a message and echoes its text.
+// NewCore returns a core that follows the directives in a message and echoes the message's text.
 func NewCore() *Core { return &Core{byPrompt: make(map[string]int)} }
 
 // Respond sets a function that is called before the script and the rules. If the function returns

@@ -28,7 +28,7 @@ type (
 // Server is the stub: an http.Handler, safe for concurrent use.
 type Server struct{ *modelstub.Core }
 
-// New returns a server that follows the directives in a message and echoes its text.
+// New returns a server that follows the directives in a message and echoes the message's text.
 func New() *Server { return &Server{Core: modelstub.NewCore()} }
 
 // ServeHTTP serves POST …/chat/completions, POST …/embeddings and GET …/models under any prefix.

@@ -12,8 +12,8 @@ import (
 )
 
 // Input is the input of one attempt at a run. Run does not change it. Model is required; all other
-// fields may have their zero values. Two attempts must have the same tools and the same message,
-// because the journal refers to them.
+// fields may have their zero values. All attempts at a run must have the same tools and the same
+// message, because the journal refers to these tools and this message.
 type Input struct {
 	System       string
 	History      []Turn // earlier turns of the session, oldest first, already shortened by [Fit]
@@ -35,7 +35,7 @@ type Input struct {
 type Limits struct {
 	MaxTurns        int   // maximum number of model calls; default 25
 	MaxTokens       int64 // maximum of the input and output tokens of all turns together; default 1,000,000
-	MaxBytes        int64 // maximum size of the text that the model and the tools write, and also of the run object; default 8 MiB each
+	MaxBytes        int64 // maximum size of all text of the model and the tools, and maximum size of the run object; default 8 MiB for each
 	MaxToolCalls    int   // maximum number of executed tool calls of all turns; default 128
 	MaxCostMicros   int64 // maximum cost of all turns together, by Input.Price; default: no limit
 	MaxAnswerTokens int64 // maximum number of output tokens of one turn; default: the model's limit
@@ -123,7 +123,8 @@ type Config struct {
 	OnPanic func(name string, err error)
 }
 
-// Loop runs agents. It has no mutable state and is safe for concurrent use. A worker has one.
+// Loop runs agents. It has no mutable state and is safe for concurrent use. A worker uses one Loop
+// for all runs.
 type Loop struct {
 	now      func() time.Time
 	jitter   func() float64
