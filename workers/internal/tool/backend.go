@@ -13,9 +13,9 @@ type Backend interface {
 	// Kind returns one of the contract's kinds: webSearch, httpRequest, mcp, codeExecution,
 	// knowledge.
 	Kind() string
-	// Call executes a call. It returns an *Error, ctx's error, or any other error, in which case
-	// the model sees only "the tool failed". If Sending was called and Call fails, the side effect
-	// may have happened, except if the error is an *Error with NotSent.
+	// Call executes a call. Its error is an *Error, ctx's error, or any other error. For an error
+	// of this last kind, the model sees only "the tool failed". If Sending was called and Call
+	// fails, the side effect may have happened, except if the error is an *Error with NotSent.
 	Call(ctx context.Context, req Request) (Result, error)
 }
 

@@ -27,7 +27,7 @@ const (
 // Reader reads untrusted files in sandboxes. Package extract implements it. An error that is caused
 // by the file is a *document.Failure.
 type Reader interface {
-	// Read calls the function each with the events of a document. Image converts an image and, if
+	// Read calls its argument each with every event of a document. Image converts an image and, if
 	// recognize is true, reads its text.
 	Read(ctx context.Context, d extract.Document, l extract.Limits, each func(document.Event) error) (document.Info, error)
 	Image(ctx context.Context, content []byte, recognize bool) (extract.Image, error)

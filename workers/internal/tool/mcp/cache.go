@@ -152,7 +152,7 @@ func (c *cache) shrink(now time.Time) {
 		all = share{all.lists + 1, all.size + sizeFor(l)}
 	}
 
-	// The sums are updated after each removal, so that not all lists must be visited again.
+	// Update the sums after each removal, instead of computing them again from all lists.
 	drop := func(org string) {
 		size := c.dropOldest(org)
 		shares[org] = share{shares[org].lists - 1, shares[org].size - size}

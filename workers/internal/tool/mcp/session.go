@@ -131,8 +131,8 @@ func originFor(at *url.URL) string {
 	return at.Scheme + "://" + net.JoinHostPort(at.Hostname(), port)
 }
 
-// explain converts an error of a session in which no tool was called, so nothing can have happened.
-// The message is public.
+// explain converts an error of a session in which no tool was called, so no side effect can have
+// happened. The message is public.
 func (w *wire) explain(ctx context.Context, err error, redactor *redact.Redactor) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("communicating with server: %w", context.Cause(ctx))

@@ -17,8 +17,8 @@ func render(n *html.Node) string {
 	return r.out.String()
 }
 
-// renderer is the state of rendering. White space is requested and written only before the next
-// text, so that several requests do not add up.
+// renderer is the state of rendering. White space is not written when it is requested, but before
+// the next text, so that several requests do not add up.
 type renderer struct {
 	out    strings.Builder
 	lines  int  // number of newlines to write before the next word
