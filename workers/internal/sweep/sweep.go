@@ -5,7 +5,7 @@
 //   - requeues runs whose worker died
 //   - ends runs that are past their deadline or wait too long for a person's decision
 //   - removes results past their retention
-//   - adds the words of finished runs to the index of searches
+//   - adds the words of finished runs to the search index
 //
 // Any number of workers may sweep. They lock rows with SKIP LOCKED. If two workers dispatch the
 // same run again, only the first job message leads to a claim.

@@ -73,16 +73,17 @@ type Documents interface {
 
 // Ledger is the effect ledger, which records the state of calls with a side effect.
 type Ledger interface {
-	// BeginSend returns true at most once for an entry that is ready, and only under the current
-	// fence. sender identifies the execution of the call.
+	// BeginSend changes the state of a ready entry to sending. It returns true at most once for
+	// each ready entry, and only under the current fence. sender identifies the execution of the
+	// call.
 	BeginSend(ctx context.Context, held lease.Held, callID, sender string) (bool, error)
 
-	// EndSend returns false if another attempt or a person has decided about the entry in the
-	// meantime.
+	// EndSend records the outcome of a call. It returns false if another attempt or a person has
+	// decided about the entry in the meantime.
 	EndSend(ctx context.Context, held lease.Held, callID string, outcome []byte) (bool, error)
 
 	// CancelSend makes an entry ready again. It is needed if the result of BeginSend is unknown;
-	// sender must be the same.
+	// sender must be the value that BeginSend has received.
 	CancelSend(ctx context.Context, held lease.Held, callID, sender string) (bool, error)
 }
 

@@ -119,7 +119,7 @@ type Set struct {
 
 // For returns the tools that are enabled in the configuration of a run.
 func (t *Tools) For(ctx context.Context, run Run, tools domain.Tools) (Set, error) {
-	// If two tools have the same name, the first tool keeps the name. Built-in tools come first.
+	// If two tools have the same name, only the first tool is added. Built-in tools come first.
 	b := builder{tools: t, run: run, taken: map[string]bool{}}
 	if enabled(tools.WebSearch) {
 		b.add(contract.ToolWebSearch, tools.WebSearch.Approval, websearch.Spec())

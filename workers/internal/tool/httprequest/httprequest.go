@@ -98,9 +98,9 @@ func endpointFor(t *domain.HTTPRequestTool, name string) (domain.Endpoint, bool)
 	return t.Endpoints[at], true
 }
 
-// failed converts the error of a request that got no response. If the call's context has ended,
-// failed returns the context's error. There is one exception: the request was stopped because the
-// call is stale.
+// failed converts the error of a request that got no response to a *tool.Error. If the call's
+// context has ended, failed returns the context's error instead. A request that was stopped because
+// the call is stale still results in a *tool.Error.
 func failed(ctx context.Context, err error, redactor *redact.Redactor) error {
 	public := outbound.AsError(err)
 	if ctx.Err() != nil && !errors.Is(public.Err, tool.ErrStale) {

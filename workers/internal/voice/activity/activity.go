@@ -192,7 +192,7 @@ func (d *Detector) frame(got measurement, found []Event) []Event {
 }
 
 // voice returns how certainly a frame is voice. over is the number of dB by which the frame exceeds
-// the noise floor. With the threshold 0, every such frame counts as voice.
+// the noise floor. With the threshold 0, every frame counts as voice.
 func (d *Detector) voice(over float64, got measurement) voiced {
 	switch {
 	case d.voicing == 0:
