@@ -252,8 +252,8 @@ func (s *Sweeper) recreateForgotten(ctx context.Context, found bus.Stream) error
 		return nil
 	}
 
-	// When a round first finds the stream in this state, it only records the time, and a later
-	// round decides.
+	// When a round first finds the stream in this state, the round only records the time, and a
+	// later round decides.
 	if s.forgotSince.IsZero() {
 		s.forgotSince = time.Now()
 	}
@@ -328,7 +328,7 @@ func (s *Sweeper) splitOverdue(ctx context.Context, overdue []queuedb.Overdue) (
 	}
 
 	// JetStream delivers the messages of a lane in order. If an older message is still undelivered,
-	// the run's own message may also be undelivered.
+	// the run's own message may be undelivered, too.
 	for _, o := range overdue {
 		lane := lanes[o.Job.Lane]
 		if lane.found && lane.oldest.Before(o.DispatchedAt) {

@@ -51,8 +51,8 @@ type Journal interface {
 	// ToolSet returns the recorded tool set, or nil if none was recorded.
 	ToolSet(ctx context.Context, org, runID string) ([]byte, error)
 
-	// KeepToolSet records the tool set. If the run no longer belongs to this worker, it writes
-	// nothing and returns false.
+	// KeepToolSet records the tool set. If the run no longer belongs to this worker, KeepToolSet
+	// writes nothing and returns false.
 	KeepToolSet(ctx context.Context, held lease.Held, tools []byte) (bool, error)
 }
 

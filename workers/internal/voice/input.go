@@ -39,9 +39,9 @@ type input struct {
 	texts chan transcript
 }
 
-// utterance is audio that is to be transcribed: the samples at the positions from <= p < to.
-// Detection or a command creates it, and it is removed when its transcript or its failure was
-// reported.
+// utterance is audio to be transcribed. It consists of the samples at the positions p with from <=
+// p < to. Detection or a command creates an utterance. It is removed after its transcript or its
+// failure was reported.
 type utterance struct {
 	item     string
 	from, to int64
@@ -136,8 +136,8 @@ func (in *input) needs() int64 {
 	return max(needs, in.tape.start, in.tape.end()-maxTape)
 }
 
-// detect returns the events of speech in audio that has just been received. fresh is the new audio
-// at the end of the tape.
+// detect returns the events of speech in audio that has just been received. The argument fresh is
+// the new audio at the end of the tape.
 func (in *input) detect(fresh []byte) []activity.Event {
 	// Audio before in.from is not examined, because another worker has already examined it or
 	// because it must not start speech.
@@ -214,7 +214,7 @@ func (in *input) drop() {
 }
 
 // stopped returns the utterance for speech that has ended. If the speech was transcribed early and
-// no sound has followed, it returns the utterance of the early transcription.
+// no sound has followed, this is the utterance of the early transcription.
 func (in *input) stopped(e activity.Event) *utterance {
 	if u := in.early; u != nil && u.item == in.item && u.last == e.Last {
 		u.to = e.To

@@ -33,8 +33,8 @@ type Reader interface {
 	Image(ctx context.Context, content []byte, recognize bool) (extract.Image, error)
 }
 
-// Store stores the files of runs, and the images and texts that were prepared from them. kept is
-// false if the run no longer belongs to the caller's attempt.
+// Store stores the files of runs, and the images and texts that were prepared from them. The result
+// kept is false if the run no longer belongs to the caller's attempt.
 type Store interface {
 	HoldAttachments(ctx context.Context, held lease.Held, ids []string) (files []blobdb.StoredAttachment, kept bool, err error)
 	OpenFile(ctx context.Context, org, id string) (domain.File, io.ReadSeekCloser, error)

@@ -32,8 +32,8 @@ type folder struct {
 }
 
 // fill returns the initial files of a call's working folder. The folder contains the files and
-// documents that the call names, and the run's attachments. If the agent keeps files, it contains
-// the other files of the session, too. As many files as fit are included.
+// documents that the call names, and the run's attachments. If the agent keeps files, the folder
+// contains the other files of the session, too. As many files as fit are included.
 //
 // The argument named contains names and ids. If a named file does not exist or does not fit, fill
 // returns an error for the model. Other files that do not fit are omitted with a note.

@@ -37,7 +37,7 @@ type Backend struct {
 	open   func(sealed, org, target string) (string, error)
 }
 
-// New creates a backend. open decrypts a secret that belongs to an agent.
+// New creates a backend. The argument open decrypts a secret that belongs to an agent.
 func New(client *outbound.Client, open func(sealed, org, target string) (string, error)) *Backend {
 	return &Backend{client: client, open: open}
 }

@@ -120,13 +120,13 @@ func (d *Detector) Restart(at int64) {
 // Heard returns the position up to which the detector has processed audio.
 func (d *Detector) Heard() int64 { return d.at }
 
-// Speaking reports whether there is speech at the current position. from is the position at which
-// the speech began.
+// Speaking reports whether there is speech at the current position. The result from is the position
+// at which the speech began.
 func (d *Detector) Speaking() (from int64, ok bool) { return d.from, d.speaking }
 
 // Pausing reports whether the speech has probably ended. Silence must have lasted for at least
-// minPause, and for half of the time after which speech ends. last is the position after the last
-// sound.
+// minPause, and for half of the time after which speech ends. The result last is the position after
+// the last sound.
 func (d *Detector) Pausing() (last int64, ok bool) {
 	return d.support, d.speaking && d.at-d.support >= max(d.silence/2, minPause)
 }
@@ -207,8 +207,8 @@ func (d *Detector) voice(over float64, got measurement) voiced {
 	return unvoiced
 }
 
-// onset reports whether speech begins in the latest frames. first is the position at which speech
-// began: the beginning of the earliest frame among them that has voice.
+// onset reports whether speech begins in the latest frames. The result first is the position at
+// which speech began: the beginning of the earliest frame among them that has voice.
 func (d *Detector) onset() (first int64, ok bool) {
 	looked := min(d.count, onsetSpan)
 	points, sure, first := 0, 0, int64(noSample)
@@ -234,7 +234,7 @@ func (d *Detector) onset() (first int64, ok bool) {
 }
 
 // goOn processes a frame while there is speech. When silence has lasted for the configured time, or
-// the speech is longer than Longest, it ends the speech and appends this event to found.
+// the speech is longer than Longest, goOn ends the speech and appends this event to found.
 func (d *Detector) goOn(over float64, got measurement, found []Event) []Event {
 	// During speech the threshold is lower, so that the quiet end of a word does not end the
 	// speech.
