@@ -36,7 +36,7 @@ const (
 // Settings are the settings of a Detector.
 type Settings struct {
 	Threshold float64 // 0 to 1; the larger the value, the louder speech must be relative to the noise
-	PrefixMS  int     // ms of audio before the onset that are part of the speech
+	PrefixMS  int     // the speech includes this many ms of audio before the onset
 	SilenceMS int     // ms of silence after which speech ends
 }
 
