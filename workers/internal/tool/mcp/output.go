@@ -26,8 +26,8 @@ type outcome struct {
 // noReason is the message if a tool reports a failure without a text.
 const noReason = "The tool reported an error without a reason."
 
-// Limits of a failed call's output, in bytes. If the output exceeded the limit of a reply, only the
-// error's message would remain.
+// Limits of a failed call's output, in bytes. If the output exceeded the limit of tool.Cap, only
+// the error's message would remain.
 const (
 	maxError  = 8 << 10 // bytes of the text, which JSON escapes may enlarge sixfold
 	maxFailed = 56 << 10
