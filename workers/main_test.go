@@ -13,7 +13,7 @@ import (
 const sideBySide = 6
 
 func TestMain(m *testing.M) {
-	workers.Extractor() // if a worker has started this test binary in a sandbox, it acts as the document reader
+	workers.Extractor() // if a worker has started this test binary in a sandbox, this process acts as the document reader
 	testkit.SideBySide(sideBySide)
 	os.Exit(m.Run())
 }

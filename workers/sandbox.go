@@ -18,9 +18,9 @@ import (
 // minSandboxes is the smallest default of SANDBOX_CONCURRENCY.
 const minSandboxes = 4
 
-// Limits of one call. They are constants, because they protect the worker, and calculations, plots
-// and tables stay far below them. The settings of a call's time and memory determine how much work
-// a call can do.
+// Limits of one call. They protect the worker, so they are constants. Calculations, plots and
+// tables stay far below these limits. The settings of a call's time and memory determine how much
+// work a call can do.
 const (
 	sandboxedProcesses = 64       // processes and threads; numerical libraries use one thread
 	sandboxedFiles     = 64 << 20 // bytes of files, which are in memory in addition to SANDBOX_MEMORY
@@ -32,8 +32,8 @@ const (
 // a second. Each sandbox needs the memory of an idle interpreter.
 const maxWarm = 8
 
-// errSandboxOff is the reason for the lack of a sandbox if the settings disable it. This is the
-// operator's choice, so it is not logged as a failure.
+// errSandboxOff is the reason for the lack of a sandbox if the settings disable it. A disabled
+// sandbox is the operator's choice, so it is not logged as a failure.
 var errSandboxOff = errors.New("SANDBOX is off")
 
 // interpreters contains the possible paths of the system's Python. A Python in a home folder is not
@@ -59,8 +59,8 @@ func openSandbox(cfg config.Sandbox) (sandbox.Backend, error) {
 	return openBackend(cfg.SandboxKind, path)
 }
 
-// openCodeRunner starts an interpreter that runs programs in the backend's sandboxes, and keeps warm
-// sandboxes ready. The caller must also close the backend.
+// openCodeRunner starts an interpreter that runs programs in the backend's sandboxes, and keeps
+// warm sandboxes ready. The caller must close the interpreter and the backend.
 func openCodeRunner(backend sandbox.Backend, cfg config.Sandbox, warm int, report func(error)) (*codeRunner, error) {
 	path, err := findPython()
 	if err != nil {
@@ -103,8 +103,8 @@ type isolation struct {
 }
 
 // openIsolation opens the configured sandbox. If code is true, it also opens a code runner, which
-// keeps warm sandboxes ready. Failures are recorded in the result. report is called later if a
-// sandbox cannot be kept ready.
+// keeps warm sandboxes ready. Failures are recorded in the result. The function report is called
+// later if a sandbox cannot be kept ready.
 func openIsolation(cfg config.Sandbox, code bool, warm int, report func(error)) *isolation {
 	s := &isolation{}
 	// Without a backend, there is no code runner either, so both have the same reason.

@@ -122,7 +122,7 @@ func TestToolsWhoseKeyIsRemoved(t *testing.T) { //nolint:tparallel // each step 
 	})
 }
 
-// counter returns the number of values of a kind that could not be decrypted, from the metrics.
+// counter reads from the metrics how many values of the given kind could not be decrypted.
 func counter(t *testing.T, metrics *prometheus.Registry, kind string) float64 {
 	t.Helper()
 	families, err := metrics.Gather()

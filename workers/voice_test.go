@@ -103,8 +103,8 @@ func TestTheRoleVoiceSpeaksAndListens(t *testing.T) {
 	}
 }
 
-// If only one of the two backends is available, the worker accepts sessions, and they report the
-// missing backend.
+// If only one of the two backends is available, the worker accepts sessions, and these sessions
+// report the missing backend.
 func TestTheRoleVoiceWithOneBackend(t *testing.T) {
 	t.Parallel()
 	service := speechtest.NewService(t)

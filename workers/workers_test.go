@@ -264,7 +264,7 @@ func TestSettingsAreCheckedBeforeAnythingStarts(t *testing.T) {
 	} {
 		cfg := workers.Config{Secrets: config.Secrets{SecretsKey: secretsKey}, Roles: workers.Roles, ColdSandboxes: true}
 		c.change(&cfg)
-		b, err := bus.Dial("nats://127.0.0.1:1", "test", zerolog.Nop()) // the address need not have a server
+		b, err := bus.Dial("nats://127.0.0.1:1", "test", zerolog.Nop()) // no server needs to listen at this address
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -89,8 +89,8 @@ func TestARunWhoseMessageIDIsKnownIsNotified(t *testing.T) {
 	hears(run.ID)
 }
 
-// A stream that has lost messages which its consumers remember delivers no messages. The sweeper
-// then creates the stream again and publishes the job messages.
+// A stream delivers no messages if its consumers have recorded sequence numbers that the stream has
+// lost. The sweeper then creates the stream again and publishes the job messages.
 func TestAStreamThatForgotIsRecreated(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

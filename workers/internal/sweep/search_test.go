@@ -12,7 +12,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// A search finds a run at most five seconds after the run has finished.
+// A finished run appears in searches within five seconds.
 func TestFinishedRunsAreFoundSoon(t *testing.T) {
 	t.Parallel()
 	st, b := open(t, testkit.Postgres(t), testkit.NATS(t))

@@ -5,7 +5,7 @@
 //   - requeues runs whose worker died
 //   - ends runs that are past their deadline or wait too long for a person's decision
 //   - removes results past their retention
-//   - adds the words of finished runs to the index of searches
+//   - adds the words of finished runs to the search index
 //
 // Any number of workers may sweep. They lock rows with SKIP LOCKED. If two workers dispatch the
 // same run again, only the first job message leads to a claim.
@@ -39,8 +39,8 @@ const (
 	maxBatch      = 500    // maximum number of rows that are deleted, or runs that are indexed, in one transaction
 	indexShare    = 5      // indexing takes at most a fifth of the time, so that it does not delay runs
 	maxRedispatch = 5000   // maximum number of job messages that one sweep publishes again
-	// Time for which a stream must have fewer messages than its consumers remember before
-	// recreateForgotten creates it again.
+	// Time for which a consumer's sequence number must be higher than the stream's last one before
+	// recreateForgotten creates the stream again.
 	forgotFor = 2 * time.Second
 	// Interval at which the sweeper checks that the job stream stores messages.
 	checkEvery    = 2 * time.Second
@@ -54,7 +54,7 @@ type Sweeper struct {
 	log    zerolog.Logger
 	stream time.Time // creation time of the stream that the last round found
 
-	forgotSince time.Time // time since which the stream has had fewer messages than its consumers remember; zero if it has enough messages
+	forgotSince time.Time // time since which a consumer's sequence number has been higher than the stream's last one; zero if none is
 
 	unwritableSince time.Time // time since which the stream has refused messages; zero if it stores messages
 
@@ -144,8 +144,8 @@ func (s *Sweeper) releaseCoalesced(ctx context.Context) error {
 func (s *Sweeper) endRuns(ctx context.Context) error {
 	var errs []error
 
-	// Each query ends runs in batches. Even with an error, it returns the runs that it has ended.
-	// Publish the results of these runs in any case, because callers wait for them.
+	// Each query ends runs in batches. Even if a query fails, it returns the runs that it has
+	// ended. Publish the results of these runs in any case, because callers wait for them.
 	runs := s.store.Executions
 	for _, end := range []func(context.Context, int) ([]executiondb.Ended, error){runs.EndOverdue, runs.EndUnanswered, runs.EndPoison} {
 		ended, err := end(ctx, maxRound)
@@ -194,7 +194,7 @@ func (s *Sweeper) endDocuments(ctx context.Context) error {
 	return err
 }
 
-// changed publishes to each organization that its rows of the given kind have changed.
+// changed notifies the watchers of each organization that its rows of the given kind have changed.
 func (s *Sweeper) changed(kind domain.ChangeKind, orgs []string) {
 	for _, org := range orgs {
 		s.bus.Changed(kind, org)
@@ -242,18 +242,18 @@ func (s *Sweeper) notifyAgain(ctx context.Context) error {
 	return errors.Join(s.recreateForgotten(ctx, found), s.notifyOverdue(ctx))
 }
 
-// recreateForgotten creates the job stream again if it has fewer messages than its consumers
-// remember. Such a stream would deliver no messages for a long time. The next sweep publishes the
-// job messages again. The stream must be in this state for forgotFor, because the servers of a
-// cluster may disagree for a moment.
+// recreateForgotten creates the job stream again if a consumer has recorded a higher sequence
+// number than the stream's last one. Such a stream would deliver no messages for a long time. The
+// next sweep publishes the job messages again. The stream must be in this state for forgotFor,
+// because the servers of a cluster may disagree for a moment.
 func (s *Sweeper) recreateForgotten(ctx context.Context, found bus.Stream) error {
 	if !found.Forgot {
 		s.forgotSince = time.Time{}
 		return nil
 	}
 
-	// When a round first finds the stream in this state, it only records the time, and a later
-	// round decides.
+	// When a round first finds the stream in this state, the round only records the time, and a
+	// later round decides.
 	if s.forgotSince.IsZero() {
 		s.forgotSince = time.Now()
 	}
@@ -307,8 +307,8 @@ func (s *Sweeper) notifyOverdue(ctx context.Context) error {
 	return err
 }
 
-// splitOverdue divides overdue runs into two groups. The list again contains the runs whose job
-// messages are certainly lost. The list later contains the runs whose messages may still be
+// splitOverdue divides overdue runs into two groups. The first result contains the runs whose job
+// messages are certainly lost. The second result contains the runs whose messages may still be
 // delivered. A message may still be delivered if the lane's oldest undelivered message is older
 // than the dispatch of the run.
 func (s *Sweeper) splitOverdue(ctx context.Context, overdue []queuedb.Overdue) (again, later []queuedb.Overdue, err error) {
@@ -328,7 +328,7 @@ func (s *Sweeper) splitOverdue(ctx context.Context, overdue []queuedb.Overdue) (
 	}
 
 	// JetStream delivers the messages of a lane in order. If an older message is still undelivered,
-	// the run's own message may also be undelivered.
+	// the run's own message may be undelivered, too.
 	for _, o := range overdue {
 		lane := lanes[o.Job.Lane]
 		if lane.found && lane.oldest.Before(o.DispatchedAt) {
@@ -362,8 +362,8 @@ func (s *Sweeper) expire(ctx context.Context) error {
 		}
 	}
 
-	// Call PruneLogins and PruneLimits only once. PruneLogins deletes all rows in one call, and the
-	// next round deletes the remaining counters.
+	// Call PruneLogins and PruneLimits only once. PruneLogins deletes all expired rows in one call.
+	// PruneLimits may leave counters, which the next round deletes.
 	_, logins := s.store.Accounts.PruneLogins(ctx)
 	_, limits := s.store.Limits.PruneLimits(ctx, limitsIdle, maxBatch)
 	return errors.Join(append(errs, logins, limits)...)

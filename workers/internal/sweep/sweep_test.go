@@ -22,8 +22,8 @@ import (
 // slots is the number of slots that the only worker announces.
 const slots = 4
 
-// parked creates a run that waits for a person's decision, at most until the time expires. The run
-// has read a text and created a file.
+// parked creates a run that waits for a person's decision, at most until the time in the argument
+// expires. The run has read a text and created a file.
 func parked(t *testing.T, st *store.Store, org, agent, reply string, expires domain.Time) (held lease.Held, source, file string) {
 	t.Helper()
 	run := queuedb.NewRun{
@@ -90,7 +90,7 @@ func TestUnansweredRunsEndAndUnreferencedDataIsDeleted(t *testing.T) {
 		}
 	}
 
-	// Remove the run's sources as a process of the previous release does.
+	// Remove the run's sources, like a process of the previous release.
 	db := testkit.SQL(t, dsn)
 	if _, err := db.ExecContext(t.Context(), `DELETE FROM run_sources WHERE run_id = $1`, late.RunID); err != nil {
 		t.Fatal(err)

@@ -13,9 +13,9 @@ type Backend interface {
 	// Kind returns one of the contract's kinds: webSearch, httpRequest, mcp, codeExecution,
 	// knowledge.
 	Kind() string
-	// Call executes a call. It returns an *Error, ctx's error, or any other error, in which case
-	// the model sees only "the tool failed". If Sending was called and Call fails, the side effect
-	// may have happened, except if the error is an *Error with NotSent.
+	// Call executes a call. Its error is an *Error, ctx's error, or any other error. For an error
+	// of this last kind, the model sees only "the tool failed". If Sending was called and Call
+	// fails, the side effect may have happened, except if the error is an *Error with NotSent.
 	Call(ctx context.Context, req Request) (Result, error)
 }
 
@@ -78,14 +78,14 @@ type Documents interface {
 // for the current call.
 type Files interface {
 	// Session returns the session's files from all calls except the current one, sorted by name. If
-	// several files have the same name, it returns the newest. A repeated call gets the same
+	// several files have the same name, Session returns the newest. A repeated call gets the same
 	// result.
 	Session(ctx context.Context) ([]domain.File, error)
 	// Read returns the contents of the given files of the session, in order.
 	Read(ctx context.Context, files []domain.File) ([][]byte, error)
 	// Keep stores the files that the call has created: all of them or, after an error, none. They
-	// replace the files that an earlier attempt at the call has stored. removed lists names of
-	// files to remove from the session. Keep fails with ErrStale or ErrFilesFull.
+	// replace the files that an earlier attempt at the call has stored. The argument removed lists
+	// names of files to remove from the session. Keep fails with ErrStale or ErrFilesFull.
 	Keep(ctx context.Context, made []NewFile, removed []string) ([]domain.File, error)
 }
 

@@ -51,7 +51,7 @@ func capOutput(output json.RawMessage) json.RawMessage {
 
 	text := string(output)
 	if output[0] == '"' { // the text of a JSON string is shown without quotes
-		_ = json.Unmarshal(output, &text) // if the text cannot be decoded, it keeps its quotes
+		_ = json.Unmarshal(output, &text) // a text that cannot be decoded keeps its quotes
 	}
 
 	// JSON escapes enlarge the text, so reduce it until the encoded output fits.

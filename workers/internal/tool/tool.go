@@ -56,7 +56,7 @@ type Error struct {
 	Answered  bool  // the receiver has responded, so the outcome is known; this is set only for calls with a side effect
 	Err       error // internal cause; may be nil
 	// Output is the output of the failed call for models and callers. It is a JSON object with a
-	// string under the key "error". If it is nil, the output is {"error": Message}.
+	// string under the key "error". If Output is nil, the output is {"error": Message}.
 	Output json.RawMessage
 }
 

@@ -153,8 +153,8 @@ func (c *call) sending(ctx context.Context) error {
 	failpoint.Here(failpoint.SendBefore)
 	began, err := c.server.deps.Ledger.BeginSend(ctx, c.held(), c.request.CallID, c.sender)
 
-	// BeginSend may have been committed although it returned an error. In that case, finish later
-	// makes the ledger's entry ready again.
+	// BeginSend may have been committed although it returned an error. In that case, the method
+	// finish later makes the ledger's entry ready again.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {

@@ -23,8 +23,8 @@ type documents struct {
 	knowledge *domain.KnowledgeTool
 }
 
-// Give records that the run receives text of the given documents. It returns the ids of those that
-// still exist.
+// Give records that the run receives text of the given documents. It returns the ids of the
+// documents that still exist.
 func (d documents) Give(ctx context.Context, ids []string) ([]string, error) {
 	// Without documents there is nothing to record.
 	if len(ids) == 0 {
@@ -67,7 +67,7 @@ func (d documents) allows(doc domain.Document) bool {
 		return false
 	}
 	for key, value := range k.Metadata {
-		// A document must have all configured pairs. It may also have other pairs.
+		// A document must have all configured metadata pairs. It may have other pairs, too.
 		if has, ok := doc.Metadata[key]; !ok || has != value {
 			return false
 		}
@@ -84,8 +84,8 @@ func (d documents) Read(ctx context.Context, list []domain.Document) ([][]byte, 
 		}
 	}
 
-	// The documents are recorded before they are read. If a document is deleted in between, its
-	// record already includes this run.
+	// The documents are recorded as given to the run before they are read. So even if a document is
+	// deleted in between, the record names this run.
 	given, err := d.Give(ctx, ids)
 	if err != nil {
 		return nil, err

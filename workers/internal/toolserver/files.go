@@ -18,7 +18,7 @@ var errOtherFile = errors.New("the file's content does not match its record")
 type files struct{ call *call }
 
 // Session returns the session's files from all calls except this one. If several files have the
-// same name, it returns only the newest.
+// same name, Session returns only the newest.
 func (f files) Session(ctx context.Context) ([]domain.File, error) {
 	list, known, err := f.call.server.deps.Files.SessionFiles(ctx, f.call.held(), f.call.request.CallID)
 	switch {

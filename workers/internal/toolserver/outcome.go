@@ -140,7 +140,7 @@ func (c *call) recordOutcome(ctx context.Context, reply contract.ToolReply) {
 
 // write calls the function do, which writes to the ledger. While the database is unavailable, write
 // repeats the call for up to recordTime. If the database stays unavailable, write logs the message
-// failed.
+// that the argument failed contains.
 func (c *call) write(ctx context.Context, failed string, do func(context.Context) (bool, error)) {
 	// The write must happen even if the call was cancelled, because the side effect may have
 	// happened.

@@ -25,7 +25,8 @@ const drainTime = 20 * time.Second // time in which running calls may finish at 
 // Bus delivers tool calls and cancellations of runs.
 type Bus interface {
 	// ServeTool passes each call to the function handle. If handle returns false, the call is
-	// rejected. stop waits for running calls until its context ends.
+	// rejected. The result stop is a function that waits for running calls until the context of
+	// stop ends.
 	ServeTool(
 		kind string, cfg bus.ToolOptions, handle func(context.Context, bus.ToolMessage) ([]byte, bool),
 	) (stop func(context.Context), err error)
@@ -62,8 +63,9 @@ type Files interface {
 
 // Documents reads documents of organizations, and records which documents a run has received.
 type Documents interface {
-	// GiveDocuments records that the run receives the documents. given omits documents that are
-	// deleted or not ready. kept is false if another worker has taken over the run.
+	// GiveDocuments records that the run receives the documents. The result given omits documents
+	// that are deleted or not ready. The result kept is false if another worker has taken over the
+	// run.
 	GiveDocuments(ctx context.Context, held lease.Held, documentIDs []string) (given []string, kept bool, err error)
 
 	// DocumentByID and OpenDocument return a not_found error if the id is unknown.
@@ -73,16 +75,17 @@ type Documents interface {
 
 // Ledger is the effect ledger, which records the state of calls with a side effect.
 type Ledger interface {
-	// BeginSend returns true at most once for an entry that is ready, and only under the current
-	// fence. sender identifies the execution of the call.
+	// BeginSend changes the state of a ready entry to sending. It returns true at most once for
+	// each ready entry, and only under the current fence. sender identifies the execution of the
+	// call.
 	BeginSend(ctx context.Context, held lease.Held, callID, sender string) (bool, error)
 
-	// EndSend returns false if another attempt or a person has decided about the entry in the
-	// meantime.
+	// EndSend records the outcome of a call. It returns false if another attempt or a person has
+	// decided about the entry in the meantime.
 	EndSend(ctx context.Context, held lease.Held, callID string, outcome []byte) (bool, error)
 
 	// CancelSend makes an entry ready again. It is needed if the result of BeginSend is unknown;
-	// sender must be the same.
+	// sender must be the value that BeginSend has received.
 	CancelSend(ctx context.Context, held lease.Held, callID, sender string) (bool, error)
 }
 
@@ -234,8 +237,8 @@ func (s *Server) refuse(kind string, err error) {
 	log.Msg("tool call rejected")
 }
 
-// track registers a call, so that it is cancelled together with its run. done must be called when
-// the call has finished.
+// track registers a call, so that it is cancelled together with its run. The result done must be
+// called when the call has finished.
 func (s *Server) track(c *call) (done func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

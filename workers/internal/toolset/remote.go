@@ -82,7 +82,7 @@ func failureFor(err error) string {
 	}
 }
 
-// repeats reports whether a repeated call may repeat its side effect.
+// repeats reports whether the side effect could happen again if a call were repeated.
 func repeats(effect domain.SideEffect) bool { return effect != "" && effect != domain.SideEffectNone }
 
 // effect executes a call with an entry in the effect ledger. The state of the entry decides whether

@@ -19,9 +19,9 @@ const (
 	firstListed = "The server's tools could not be listed when the run started."
 )
 
-// remoteSpecs returns the tools of the agent's MCP servers. reason returns why the given server has
-// no tools. The first attempt lists and records the tools. Later attempts use the recorded list,
-// which contains no reasons.
+// remoteSpecs returns the tools of the agent's MCP servers. The returned function reason returns
+// why the given server has no tools. The first attempt lists and records the tools. Later attempts
+// use the recorded list, which contains no reasons.
 func (t *Tools) remoteSpecs(ctx context.Context, run Run, tools domain.MCPTool) (
 	specs []tool.Spec, reason func(server string) string, err error,
 ) {
@@ -61,8 +61,8 @@ func (t *Tools) remoteSpecs(ctx context.Context, run Run, tools domain.MCPTool) 
 }
 
 // list asks a tool worker for the tools of the agent's MCP servers. If this fails, the run
-// continues without these tools, and a note in the prompt names the servers. reason returns why the
-// given server has no tools.
+// continues without these tools, and a note in the prompt names the servers. The returned function
+// reason returns why the given server has no tools.
 func (t *Tools) list(ctx context.Context, run Run) (specs []contract.ToolSpec, reason func(server string) string, err error) {
 	failed := func(string) string { return notListed }
 	answer, err := t.ask(ctx, run, contract.ToolMCP, contract.ToolRequest{Operation: contract.OperationList})

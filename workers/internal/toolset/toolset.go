@@ -51,8 +51,8 @@ type Journal interface {
 	// ToolSet returns the recorded tool set, or nil if none was recorded.
 	ToolSet(ctx context.Context, org, runID string) ([]byte, error)
 
-	// KeepToolSet records the tool set. If the run no longer belongs to this worker, it writes
-	// nothing and returns false.
+	// KeepToolSet records the tool set. If the run no longer belongs to this worker, KeepToolSet
+	// writes nothing and returns false.
 	KeepToolSet(ctx context.Context, held lease.Held, tools []byte) (bool, error)
 }
 
@@ -119,7 +119,7 @@ type Set struct {
 
 // For returns the tools that are enabled in the configuration of a run.
 func (t *Tools) For(ctx context.Context, run Run, tools domain.Tools) (Set, error) {
-	// If two tools have the same name, the first tool keeps the name. Built-in tools come first.
+	// If two tools have the same name, only the first tool is added. Built-in tools come first.
 	b := builder{tools: t, run: run, taken: map[string]bool{}}
 	if enabled(tools.WebSearch) {
 		b.add(contract.ToolWebSearch, tools.WebSearch.Approval, websearch.Spec())

@@ -39,9 +39,9 @@ type input struct {
 	texts chan transcript
 }
 
-// utterance is audio that is to be transcribed: the samples at the positions from <= p < to.
-// Detection or a command creates it, and it is removed when its transcript or its failure was
-// reported.
+// utterance is audio to be transcribed. It consists of the samples at the positions p with from <=
+// p < to. Detection or a command creates an utterance. It is removed after its transcript or its
+// failure was reported.
 type utterance struct {
 	item     string
 	from, to int64
@@ -77,7 +77,7 @@ func newInput(open contract.VoiceOpen) input {
 	// A session may move in the middle of speech. The speech must keep its id and its start.
 	switch s := open.Speech; {
 	case d == nil:
-	case s != nil: // a command can still commit audio before the start of detection
+	case s != nil: // a command can still commit audio that precedes the start of detection
 		in.from, in.item = max(s.From, open.Position), s.Item
 		in.detector = activity.Resume(activity.Settings(*d), in.from, s.From)
 	default:
@@ -86,8 +86,8 @@ func newInput(open contract.VoiceOpen) input {
 	return in
 }
 
-// configure replaces the settings for detection. If they enable detection, audio that arrived
-// before can no longer start speech. If they disable it, the speech in progress remains until a
+// configure replaces the settings for detection. If they enable detection, speech cannot start in
+// audio that has already arrived. If they disable it, the speech in progress remains until a
 // command commits it.
 func (in *input) configure(d *contract.VoiceDetection) {
 	if d != nil {
@@ -105,7 +105,7 @@ func (in *input) configure(d *contract.VoiceDetection) {
 	}
 }
 
-// restart marks the audio before a position as processed. Detection continues after it.
+// restart marks the audio before a position as processed. Detection continues at this position.
 func (in *input) restart(at int64) {
 	at = min(at, in.tape.end())
 	in.since = max(in.since, at)
@@ -136,11 +136,11 @@ func (in *input) needs() int64 {
 	return max(needs, in.tape.start, in.tape.end()-maxTape)
 }
 
-// detect returns the events of speech in audio that has just been received. fresh is the new audio
-// at the end of the tape.
+// detect returns the events of speech in audio that has just been received. The argument fresh is
+// the new audio at the end of the tape.
 func (in *input) detect(fresh []byte) []activity.Event {
 	// Audio before in.from is not examined, because another worker has already examined it or
-	// because it must not be detected.
+	// because it must not start speech.
 	begins := in.tape.end() - int64(len(fresh)/sampleBytes)
 	if in.detector == nil || in.tape.end() <= in.from {
 		return nil
@@ -180,8 +180,8 @@ func (l *session) handleAudio(at int64, pcm []byte) {
 	}
 }
 
-// transcribeEarly starts to transcribe speech that has probably ended, so that the transcript is
-// available earlier. If the speech continues, the call is cancelled.
+// transcribeEarly starts to transcribe speech that has probably ended, without waiting until the
+// end is certain. If the speech continues, the call is cancelled.
 func (l *session) transcribeEarly() {
 	in := &l.input
 	last, pausing := int64(0), false
@@ -214,7 +214,7 @@ func (in *input) drop() {
 }
 
 // stopped returns the utterance for speech that has ended. If the speech was transcribed early and
-// no sound has followed, it returns the utterance of the early transcription.
+// no sound has followed, this is the utterance of the early transcription.
 func (in *input) stopped(e activity.Event) *utterance {
 	if u := in.early; u != nil && u.item == in.item && u.last == e.Last {
 		u.to = e.To
@@ -224,9 +224,9 @@ func (in *input) stopped(e activity.Event) *utterance {
 	return &utterance{item: in.item, from: e.From, to: e.To, last: e.Last, found: true}
 }
 
-// commit queues the samples in a command for transcription. After a session has moved, detection
-// may have found the same samples. commit drops the utterances with such samples. Detection of the
-// speech in progress is cancelled.
+// commit queues the samples that a command names for transcription. Detection may have found some
+// of these samples, because the session has moved. commit drops such utterances and the early
+// transcription.
 func (l *session) commit(c *contract.VoiceCommand) {
 	in := &l.input
 
@@ -254,8 +254,8 @@ func (u *utterance) stop() {
 	}
 }
 
-// wait adds an utterance to the queue of those to be transcribed, or reports its failure if the
-// queue is full.
+// wait adds an utterance to the queue for transcription. If the queue is full, wait reports that
+// the transcription has failed.
 func (l *session) wait(u *utterance) {
 	// The rejection of an utterance is reported, so that the caller can repeat the utterance.
 	if len(l.input.waiting) >= maxWaiting {

@@ -98,7 +98,7 @@ func TestStartIsReportedImmediately(t *testing.T) {
 	slices.Sort(behind)
 	t.Logf("reported %v after the frame (median of %d; at most %v), %d ms of speech had come, %d at most",
 		took[len(took)/2], len(took), took[len(took)-1], behind[len(behind)/2], behind[len(behind)-1])
-	if took[len(took)/2] > testkit.Scaled(5*time.Millisecond) || behind[len(behind)/2] > 250 { // the median, because another test may delay a single report
+	if took[len(took)/2] > testkit.Scaled(5*time.Millisecond) || behind[len(behind)/2] > 250 { // medians, because another test may delay one report
 		t.Errorf("speech is reported late")
 	}
 }

@@ -193,7 +193,7 @@ type session struct {
 	heard int64
 	needs int64
 	audio map[string][]contract.VoiceAudio // audio by answer
-	order []string                         // the answer of each frame of audio
+	order []string                         // for each frame of audio, the id of its answer
 }
 
 func (l *session) send(c contract.VoiceCommand) {

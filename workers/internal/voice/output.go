@@ -83,8 +83,8 @@ func newOutput() output {
 }
 
 // sounds returns the channel that delivers synthesized audio. While more than maxSound samples wait
-// to be sent, it returns nil, so that no audio is received. The backend then waits in its call of
-// the function out.
+// to be sent, sounds returns nil, so that no audio is received. The backend then waits in its call
+// of the function out.
 func (o *output) sounds() <-chan sound {
 	if len(o.answers) > 0 {
 		var waiting int64

@@ -67,8 +67,8 @@ func TestTape(t *testing.T) {
 	}
 }
 
-// TestPositionsAfterGaps: after a gap that is too large, the positions of events still match the
-// audio.
+// TestPositionsAfterGaps: after a gap that is too large to be filled with silence, the positions of
+// events still match the audio.
 func TestPositionsAfterGaps(t *testing.T) {
 	t.Parallel()
 	in := newInput(contract.VoiceOpen{Config: contract.VoiceConfig{Detection: &contract.VoiceDetection{Threshold: 0.5}}})

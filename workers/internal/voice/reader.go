@@ -24,7 +24,8 @@ func read(ctx context.Context, frames <-chan frame) <-chan frame {
 		var waiting []frame
 		bytes := 0
 		for {
-			// If no frame is waiting, next is nil, and the select never chooses its case.
+			// If no frame is waiting, next is nil, and the select never chooses the case that sends
+			// to next.
 			var next chan<- frame
 			var first frame
 			if len(waiting) > 0 {
@@ -49,7 +50,7 @@ func read(ctx context.Context, frames <-chan frame) <-chan frame {
 	return out
 }
 
-// size returns the number of bytes that a frame contributes to maxRead.
+// size returns the number of bytes of a frame that count toward the limit maxRead.
 func size(f frame) int {
 	switch {
 	case f.Audio != nil:

@@ -102,8 +102,8 @@ func limited(ctx context.Context) (limited context.Context, begun func(), cancel
 	late := time.AfterFunc(waitTime, func() { end(context.DeadlineExceeded) })
 	var once sync.Once
 	begun = func() {
-		// If the backend retries internally, it may call begun again. This must not extend the
-		// time.
+		// If the backend retries internally, it may call begun again. A second call must not extend
+		// the time.
 		once.Do(func() {
 			if late.Stop() {
 				late.Reset(callTime)

@@ -27,14 +27,14 @@ const (
 // Reader reads untrusted files in sandboxes. Package extract implements it. An error that is caused
 // by the file is a *document.Failure.
 type Reader interface {
-	// Read calls the function each with the events of a document. Image converts an image and, if
+	// Read calls its argument each with every event of a document. Image converts an image and, if
 	// recognize is true, reads its text.
 	Read(ctx context.Context, d extract.Document, l extract.Limits, each func(document.Event) error) (document.Info, error)
 	Image(ctx context.Context, content []byte, recognize bool) (extract.Image, error)
 }
 
-// Store stores the files of runs, and the images and texts that were prepared from them. kept is
-// false if the run no longer belongs to the caller's attempt.
+// Store stores the files of runs, and the images and texts that were prepared from them. The result
+// kept is false if the run no longer belongs to the caller's attempt.
 type Store interface {
 	HoldAttachments(ctx context.Context, held lease.Held, ids []string) (files []blobdb.StoredAttachment, kept bool, err error)
 	OpenFile(ctx context.Context, org, id string) (domain.File, io.ReadSeekCloser, error)

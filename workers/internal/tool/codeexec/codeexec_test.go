@@ -159,8 +159,8 @@ func TestFilesThatDoNotFit(t *testing.T) {
 	if _, _, got := ask(four, false, `"a","b","c","d"`); got != tooMuch {
 		t.Error(got)
 	}
-	// Calls that did not share a folder may have stored files whose names cannot exist in the same
-	// folder.
+	// Calls with separate folders may have stored files that cannot be in the same folder, for
+	// example a and a/b.
 	clash := (&fakeFiles{}).add("a", "1").add("a/b/c", "2").add("a/b", "3")
 	if s, got, _ = ask(clash, true, ""); found(s.given[0]) != "a/b=3" || !strings.HasSuffix(got.Note, `"a/b/c", "a".`) {
 		t.Errorf("%s; %s", found(s.given[0]), got.Note)

@@ -32,11 +32,11 @@ type folder struct {
 }
 
 // fill returns the initial files of a call's working folder. The folder contains the files and
-// documents that the call names, and the run's attachments. If the agent keeps files, it contains
-// the other files of the session, too. As many files as fit are included.
+// documents that the call names, and the run's attachments. If the agent keeps files, the folder
+// contains the other files of the session, too. As many files as fit are included.
 //
-// named contains names and ids. Named files that do not exist or do not fit are a mistake of the
-// model. Other files that do not fit are omitted with a note.
+// The argument named contains names and ids. If a named file does not exist or does not fit, fill
+// returns an error for the model. Other files that do not fit are omitted with a note.
 func (b *Backend) fill(ctx context.Context, req tool.Request, named []string, keeps bool) (folder, error) {
 	f := folder{documentNames: map[string]bool{}}
 	// Files are looked up by name only in this list, so no name reaches a file of another session.
@@ -218,7 +218,8 @@ func (b *Backend) newest(all, beside []domain.File) (files []domain.File, out []
 }
 
 // room is the free space of a working folder. A limit of 0 means no limit. room counts bytes and
-// files like the interpreter, so the interpreter accepts all files that fit into the room.
+// files in the same way as the interpreter, so the interpreter accepts all files that fit into the
+// room.
 type room struct {
 	// Total bytes of the added files, and the limit on this total.
 	bytes, maxBytes int64

@@ -114,8 +114,8 @@ func (s shown) names() string {
 	return strings.Join(names, " ")
 }
 
-// call makes a call and returns its output. If the call fails before a program runs, it returns the
-// message or text of the error.
+// call makes a call and returns its output. If the call fails before a program runs, the function
+// returns the message or text of the error.
 func call(t *testing.T, s codeexec.Interpreter, files tool.Files, keeps bool, arguments string) (shown, string) {
 	t.Helper()
 	return callWithin(t, s, files, keeps, arguments, limits())

@@ -33,7 +33,7 @@ const (
 )
 
 // Spec returns the tool's description for models. It mentions all limits that are not 0. documents
-// means that code may read documents of the agent. If the agent keeps files, calls are made one
+// is true if code may read documents of the agent. If the agent keeps files, calls are made one
 // after the other, because they share a folder.
 func Spec(options domain.CodeTool, limits sandbox.Limits, documents bool) tool.Spec {
 	memory, files := keepsNothing, "Files of earlier calls that the working folder must contain, by name or ID."

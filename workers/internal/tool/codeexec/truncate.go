@@ -33,8 +33,8 @@ func weight(text string) (n int) {
 	return n
 }
 
-// begins returns the length of the longest beginning of a text that has at most maximum bytes as
-// JSON.
+// begins returns the length of the longest prefix of a text for which the prefix has at most
+// maximum bytes as JSON.
 func begins(text string, maximum int) (n int) {
 	for n < len(text) {
 		r, width := utf8.DecodeRuneInString(text[n:])
@@ -46,8 +46,8 @@ func begins(text string, maximum int) (n int) {
 	return n
 }
 
-// ends returns the length of the longest suffix of a text whose JSON encoding has at most maximum
-// bytes.
+// ends returns the length of the longest suffix of a text for which the suffix has at most maximum
+// bytes as JSON.
 func ends(text string, maximum int) (n int) {
 	for n < len(text) {
 		r, width := utf8.DecodeLastRuneInString(text[:len(text)-n])

@@ -37,7 +37,7 @@ type Backend struct {
 	open   func(sealed, org, target string) (string, error)
 }
 
-// New creates a backend. open decrypts a secret that belongs to an agent.
+// New creates a backend. The argument open decrypts a secret that belongs to an agent.
 func New(client *outbound.Client, open func(sealed, org, target string) (string, error)) *Backend {
 	return &Backend{client: client, open: open}
 }
@@ -98,9 +98,9 @@ func endpointFor(t *domain.HTTPRequestTool, name string) (domain.Endpoint, bool)
 	return t.Endpoints[at], true
 }
 
-// failed converts the error of a request that got no response. If the call's context has ended,
-// failed returns the context's error. There is one exception: the request was stopped because the
-// call is stale.
+// failed converts the error of a request that got no response to a *tool.Error. If the call's
+// context has ended, failed returns the context's error instead. A request that was stopped because
+// the call is stale still results in a *tool.Error.
 func failed(ctx context.Context, err error, redactor *redact.Redactor) error {
 	public := outbound.AsError(err)
 	if ctx.Err() != nil && !errors.Is(public.Err, tool.ErrStale) {

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	maxShown  = 40 << 10 // bytes of a body that are shown; JSON escapes do not enlarge it beyond the limit of a result
+	maxShown  = 40 << 10 // bytes of a body that are shown; JSON escapes do not enlarge them beyond the limit of a result
 	maxHeader = 2_048    // bytes of a header value
 )
 

@@ -31,8 +31,8 @@ func Specs(t domain.HTTPRequestTool) []tool.Spec {
 	return specs
 }
 
-// describe returns the description of an endpoint. If none is configured, it returns the method and
-// the address, without the query, which may contain a key.
+// describe returns the description of an endpoint. If none is configured, describe returns the
+// method and the address, without the query, which may contain a key.
 func describe(e domain.Endpoint) string {
 	if e.Description != "" {
 		return e.Description

@@ -21,7 +21,7 @@ const (
 	maxQuery     = 1_000 // characters
 	defaultLimit = 5
 	maxLimit     = 10
-	maxPassages  = 24 << 10 // bytes of all passages; a cited passage is stored a second time
+	maxPassages  = 24 << 10 // bytes of all passages; limited because a cited passage is stored a second time
 	shownText    = 200      // number of characters of a passage in the output; the source contains the whole passage
 )
 

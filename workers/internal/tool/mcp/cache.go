@@ -136,7 +136,7 @@ func (c *cache) forget(k key) bool {
 type share struct{ lists, size int }
 
 // shrink removes expired lists, and then the oldest lists of each organization that exceeds its
-// limit. If the total is still too large, it repeatedly removes the oldest list of the largest
+// limit. If the total is still too large, shrink repeatedly removes the oldest list of the largest
 // organization. So an organization with few lists does not lose lists because another organization
 // has many.
 func (c *cache) shrink(now time.Time) {
@@ -152,7 +152,7 @@ func (c *cache) shrink(now time.Time) {
 		all = share{all.lists + 1, all.size + sizeFor(l)}
 	}
 
-	// The sums are updated after each removal, so that not all lists must be visited again.
+	// Update the sums after each removal, instead of computing them again from all lists.
 	drop := func(org string) {
 		size := c.dropOldest(org)
 		shares[org] = share{shares[org].lists - 1, shares[org].size - size}

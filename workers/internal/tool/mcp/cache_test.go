@@ -39,7 +39,7 @@ func TestOrganizationsWithTheMostListsLoseFirst(t *testing.T) {
 	for _, c := range []struct {
 		name                         string
 		small, smallLists, smallSize int // number of other organizations, number of lists of each of them, and size of each of these lists
-		lists, size                  int // the same for the organization that is added last
+		lists, size                  int // number of lists of the organization that is added last, and size of each of these lists
 		want                         int // number of the last organization's lists that remain
 	}{
 		{"lists of one", 1, 10, 1, 600, 1, maxOrg},

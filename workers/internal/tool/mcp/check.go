@@ -29,7 +29,7 @@ func (b *Backend) Check(ctx context.Context, req tool.Request, server domain.MCP
 			} else {
 				other++
 			}
-			// In a run, the list of a server is also limited to maxServerTools.
+			// A run uses at most maxServerTools tools of a server.
 			return usable+other < maxServerTools
 		})
 		if err != nil {

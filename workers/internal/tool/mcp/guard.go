@@ -12,8 +12,8 @@ import (
 // errPanic replaces a panic of the MCP client.
 var errPanic = errors.New("panic")
 
-// guard calls f and converts a panic to errPanic, which it logs without the text of the panic. It
-// is for goroutines in which panics would otherwise crash the tool worker.
+// guard calls f and converts a panic to errPanic. It logs the type of the panic but not its text.
+// guard is for goroutines in which panics would otherwise crash the tool worker.
 func guard(ctx context.Context, f func() error) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {

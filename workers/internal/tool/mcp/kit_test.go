@@ -88,7 +88,8 @@ func (p *countingServer) request(method string) (http.Header, string) {
 	return p.last[method], p.body[method]
 }
 
-// breakOff closes the connection of a request without a response.
+// breakOff closes the connection of a request instead of sending a response. It reports whether it
+// succeeded.
 func breakOff(w http.ResponseWriter) bool {
 	conn, _, err := w.(http.Hijacker).Hijack()
 	if err == nil {

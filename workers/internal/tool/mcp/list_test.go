@@ -458,8 +458,8 @@ type tripper func(*http.Request) (*http.Response, error)
 
 func (t tripper) RoundTrip(req *http.Request) (*http.Response, error) { return t(req) }
 
-// Secrets are added only to requests to the server's origin. The outbound client also rejects other
-// origins, but the transport does not rely on that.
+// Secrets are added only to requests to the server's origin. The outbound client rejects requests
+// to other origins, too, but the transport does not rely on that.
 func TestSecretsAreAddedForTheirOriginOnly(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{

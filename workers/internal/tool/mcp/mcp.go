@@ -83,7 +83,7 @@ type location struct {
 // no list contains the tool, find requests the lists again, but only once. Its errors are of type
 // *tool.Error, or the cause of ctx.
 func (b *Backend) find(ctx context.Context, req tool.Request) (location, error) {
-	// Usually only one server may have the tool, because the server's name is part of the tool's
+	// Usually only one server can have the tool, because the server's name is part of the tool's
 	// name.
 	servers := owners(serversFor(req), req.Call.Name)
 	for again := true; ; again = false {

@@ -26,8 +26,8 @@ type outcome struct {
 // noReason is the message if a tool reports a failure without a text.
 const noReason = "The tool reported an error without a reason."
 
-// Limits of a failed call's output, in bytes. If the output were larger, only the error's message
-// would remain.
+// Limits of a failed call's output, in bytes. If the output exceeded the limit of tool.Cap, only
+// the error's message would remain.
 const (
 	maxError  = 8 << 10 // bytes of the text, which JSON escapes may enlarge sixfold
 	maxFailed = 56 << 10
@@ -50,8 +50,9 @@ func failed(message string, structured any) (tool.Result, error) {
 	return tool.Result{}, &tool.Error{Message: message, Answered: true, Output: raw}
 }
 
-// output combines the contents of a tool's reply to one text without secrets. For contents that are
-// not text, it contains a description. A reply that reports a failure becomes an error; see failed.
+// output combines the contents of a tool's reply into one text without secrets. The text contains a
+// description of each content that is not text. A reply that reports a failure becomes an error;
+// see failed.
 func output(ctx context.Context, answer *sdk.CallToolResult, redactor *redact.Redactor) (tool.Result, error) {
 	// The client offers no user input, so a conforming server does not request any.
 	if answer.NeedsInput() {

@@ -47,8 +47,8 @@ func quoted(t *testing.T, v any) string {
 	return string(raw)
 }
 
-// shows searches a text for secrets in plain form and as encoded in JSON and in URLs. It returns
-// the first secret that it finds, or "" if the text contains no secret.
+// shows searches a text for secrets, in plain form and in the encodings of JSON and URLs. It
+// returns the first secret that it finds, or "" if the text contains no secret.
 func shows(t *testing.T, text string) string {
 	t.Helper()
 	var whole any

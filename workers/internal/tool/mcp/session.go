@@ -40,9 +40,9 @@ type session struct {
 	close func()
 }
 
-// open starts a session. ctx also limits the time for reading responses. protocol is the version
-// that the server used before, or "" if it is unknown. The caller must call close. An error is a
-// *tool.Error with NotSent set, or the cause of ctx.
+// open starts a session. When ctx ends, the requests of the session end, even while a response is
+// read. protocol is the version that the server used before, or "" if it is unknown. The caller
+// must call close. An error is a *tool.Error with NotSent set, or the cause of ctx.
 func (b *Backend) open(ctx context.Context, req tool.Request, server domain.MCPServer, protocol string) (*session, error) {
 	at, err := url.Parse(server.URL)
 	if err != nil { // the error is not wrapped, because it would quote the address
@@ -131,8 +131,8 @@ func originFor(at *url.URL) string {
 	return at.Scheme + "://" + net.JoinHostPort(at.Hostname(), port)
 }
 
-// explain converts an error of a session in which no tool was called, so nothing can have happened.
-// The message is public.
+// explain converts an error of a session in which no tool was called, so no side effect can have
+// happened. The message is public.
 func (w *wire) explain(ctx context.Context, err error, redactor *redact.Redactor) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("communicating with server: %w", context.Cause(ctx))

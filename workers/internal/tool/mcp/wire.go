@@ -47,8 +47,8 @@ type statusError int
 // Error returns the status as text.
 func (s statusError) Error() string { return fmt.Sprintf("status %d", int(s)) }
 
-// RoundTrip sends a request; see http.RoundTripper. It fails beyond maxRequests. The request ends
-// when the session's context ends, even if its own context does not.
+// RoundTrip sends a request; see http.RoundTripper. It fails beyond maxRequests. Most requests also
+// end when the session's context ends; see bound.
 func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	if w.made.Add(1) > maxRequests {
 		if req.Body != nil {
@@ -91,9 +91,9 @@ func (w *wire) send(req *http.Request, method string) (*http.Response, error) {
 	return resp, err
 }
 
-// bound returns the context for sending a request. This context also ends when the session ends.
-// release must be called when the response has been read. A request that closes the session may
-// outlive the session; the library limits its time.
+// bound returns the context for sending a request. This context also ends when the session ends,
+// except for a request that closes the session or cancels a call. The library limits the time of
+// these requests. release must be called when the response has been read.
 func (w *wire) bound(req *http.Request, method string) (ctx context.Context, release func()) {
 	// A request that ends the session or cancels a call must not be cancelled together with the
 	// session.
@@ -144,8 +144,8 @@ func (w *wire) lastHTTPErr() error {
 	return w.httpErr
 }
 
-// methodFor returns the JSON-RPC method of a request, or "". A call of a tool sends requests
-// besides tools/call, for example its cancellation.
+// methodFor returns the JSON-RPC method of a request, or "". During a call, requests with other
+// methods than tools/call are sent, too, for example to cancel the call.
 func methodFor(req *http.Request) string {
 	if req.Method != http.MethodPost || req.GetBody == nil {
 		return ""

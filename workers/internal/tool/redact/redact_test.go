@@ -161,7 +161,7 @@ func TestNoSecrets(t *testing.T) {
 	}
 }
 
-// ones returns the parsed form of a JSON list [1,1,…] whose text has about a megabyte.
+// ones returns the parsed form of a JSON list [1,1,…] whose text is about a megabyte long.
 func ones(n int) []any {
 	list := make([]any, n)
 	for i := range list {

@@ -50,7 +50,8 @@ func endpoint(name, raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// origin returns the scheme, host and explicit port of an address, and its host with port.
+// origin returns two parts of an address: the scheme, host and explicit port, and only the host and
+// port.
 func origin(u *url.URL) (at, hostPort string) {
 	port := u.Port()
 	switch {

@@ -329,7 +329,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// readsAs is a response body whose method Read calls the function.
+// readsAs is a function that serves as a response body: the method Read calls the function.
 type readsAs func([]byte) (int, error)
 
 func (f readsAs) Read(p []byte) (int, error) { return f(p) }

@@ -14,6 +14,6 @@
 // which the operator configures. Pages are parsed under limits on time, size, nesting and the
 // number of nodes, because an author of a page can make it expensive to parse.
 //
-// The files follow the drawing: provider.go and the providers' files, read.go, head.go, prune.go,
-// extract.go, render.go, passage.go with terms.go, and answer.go.
+// In the order of the drawing, the files are: provider.go and the providers' files, read.go,
+// head.go, prune.go, extract.go, render.go, passage.go with terms.go, and answer.go.
 package websearch

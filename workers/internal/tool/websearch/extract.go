@@ -17,7 +17,7 @@ import (
 const (
 	maxNodes     = 200_000         // maximum number of nodes of a page; further nodes are dropped
 	maxDepth     = 600             // maximum depth of a node; deeper nodes are dropped
-	maxArticle   = 30_000          // maximum number of nodes for which an article is searched, because that takes more than linear time
+	maxArticle   = 30_000          // maximum number of nodes of a page that is searched for an article; the time is not linear
 	maxText      = 200_000         // maximum number of characters of a page's text that are stored
 	articleShare = 0.7             // minimum share of a page's running text that its article must contain
 	maxParsing   = 4 * time.Second // time limit for parsing, about a hundred times as long as a typical page needs
@@ -27,7 +27,7 @@ const (
 // navigation and similar parts. The cost is bounded for any page. source is the page in UTF-8.
 // contentLanguage is the value of the header Content-Language.
 //
-// The page's address is not set. If the page has no text or must not be used, the error wraps
+// The returned page has no address. If the page has no text or must not be used, the error wraps
 // errUnread. Other errors mean that the page is nested too deeply or that the time is up.
 //
 // go-readability finds the article. In trials it removed navigation that go-trafilatura kept, and
@@ -110,8 +110,8 @@ func findArticle(doc *html.Node) *html.Node {
 	return article.Node
 }
 
-// running returns the number of characters of running text in a node. Text of links and white space
-// are not counted.
+// running returns the number of characters of running text in a node. White space and the text of
+// links are not counted.
 func running(n *html.Node) float64 {
 	if n.Type == html.ElementNode && n.Data == "a" {
 		return 0

@@ -75,8 +75,9 @@ func (m mediawiki) script() *url.URL {
 	}
 }
 
-// page returns the address of the page with the given title, by the pattern in the response. The
-// response is untrusted, so the address is checked later, like those of other providers.
+// page returns the address of the page with the given title, following the pattern in the response.
+// The response is untrusted, so the address is checked later, like the addresses from other
+// providers.
 func (m mediawiki) page(answer wikiAnswer, title string) string {
 	general := answer.Query.General
 	server := orDefault(general.Server, m.at.Scheme+"://"+m.at.Host)

@@ -206,7 +206,7 @@ func TestLongTextsAreCut(t *testing.T) {
 	}
 }
 
-// bombs contains pages that are as slow to parse as possible. An eighth of the maximum size is
+// bombs returns pages that are as slow to parse as possible. An eighth of the maximum size is
 // enough to detect costs that grow faster than the size of the page.
 func bombs() map[string]string {
 	fill := func(s string) string { return strings.Repeat(s, maxPage/8/len(s)) }

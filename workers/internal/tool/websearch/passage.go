@@ -151,7 +151,8 @@ func scoreSentences(text string, all []sentence, query terms) {
 		}
 	}
 
-	// A word in fewer sentences has more weight. Long sentences have a slight disadvantage.
+	// The fewer sentences contain a word, the more weight the word has. Long sentences have a
+	// slight disadvantage.
 	n, mean := float64(len(all)), max(sum/float64(len(all)), 1)
 	for i := range all {
 		for _, m := range found[i] {
@@ -198,8 +199,8 @@ func inside(i int, spans []span) bool {
 // grow adds adjacent sentences to a span while they match the query or are needed as context. The
 // span does not exceed maxPassage characters and does not overlap the spans in the list others.
 //
-// A span below minPassage characters grows in any case. From goodPassage characters on, it grows
-// only by sentences that match.
+// Below minPassage characters, a span also grows by sentences without any benefit. From goodPassage
+// characters on, it grows only by sentences that match.
 func grow(all []sentence, s span, others []span) span {
 	for {
 		// If both neighbours are equally good, the following sentence is added, because it usually

@@ -89,8 +89,8 @@ func orDefault(value, fallback string) string {
 // api is the HTTP client of a provider. It may connect only to the provider's address.
 type api struct{ client *http.Client }
 
-// get sends a query and decodes the JSON response into the value to which into points. It returns
-// the errors of do.
+// get sends a query and decodes the JSON response into the value to which the argument into points.
+// It returns the errors of do.
 func (a api) get(ctx context.Context, at *url.URL, query url.Values, header http.Header, into any) error {
 	full := *at
 	full.RawQuery = query.Encode()
@@ -102,8 +102,8 @@ func (a api) get(ctx context.Context, at *url.URL, query url.Values, header http
 	return a.do(req, into)
 }
 
-// do sends a request and stores the decoded JSON response in the value to which into points. A
-// status other than 200 is an error. Errors are of type *tool.Error.
+// do sends a request and stores the decoded JSON response in the value to which the argument into
+// points. A status other than 200 is an error. Errors are of type *tool.Error.
 func (a api) do(req *http.Request, into any) error {
 	req.Header.Set("Accept", "application/json")
 	res, err := a.client.Do(req) //nolint:gosec // the operator configured the address, and the client connects to no other

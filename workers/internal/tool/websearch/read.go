@@ -22,8 +22,8 @@ import (
 // tests and logs.
 var errUnread = errors.New("page cannot be read")
 
-// page is a page that was read. If a result's page could not be read, it is the result's snippet.
-// All texts are untrusted.
+// page is a page that was read or, if a result's page could not be read, the result's snippet. All
+// texts are untrusted.
 type page struct {
 	// url is the address after redirects, which citations contain.
 	url      string
@@ -47,9 +47,9 @@ type reader struct {
 	slots chan struct{}
 }
 
-// read reads the pages of all results in parallel. The result has an entry for each of hits. If a
-// page cannot be read in time, its entry is nil. read returns after b.readTime at the latest; a
-// page that is read later is discarded.
+// read reads the pages of all hits in parallel. It returns an entry for each hit. If a page cannot
+// be read in time, its entry is nil. read returns after b.readTime at the latest; a page that is
+// read later is discarded.
 func (b *Backend) read(ctx context.Context, hits []hit) []*page {
 	type got struct {
 		at   int

@@ -17,8 +17,8 @@ func render(n *html.Node) string {
 	return r.out.String()
 }
 
-// renderer is the state of rendering. White space is requested and written only before the next
-// text, so that several requests do not add up.
+// renderer is the state of rendering. White space is not written when it is requested, but before
+// the next text, so that several requests do not add up.
 type renderer struct {
 	out    strings.Builder
 	lines  int  // number of newlines to write before the next word
@@ -96,8 +96,8 @@ func (r *renderer) end(n *html.Node) {
 	r.newlines(blocks[n.Data])
 }
 
-// mark writes the mark of a list item, or the separator before a table cell. item is the position
-// of the child among the elements of its parent, from 1. An empty item has no mark.
+// mark writes the mark of a list item, or the separator before a table cell. The argument item is
+// the position of the child among the elements of its parent, from 1. An empty item has no mark.
 func (r *renderer) mark(parent, child *html.Node, item int) {
 	switch {
 	case child.Data == "li":

@@ -151,7 +151,7 @@ type match struct {
 }
 
 // count counts the occurrences of the query's words in a text. The result all is the total number
-// of words in the text. found has an entry for each word that occurs.
+// of words in the text. The result found has an entry for each word that occurs.
 func (t terms) count(text string) (found []match, all float64) {
 	add := func(word int, times float64) {
 		for i := range found {

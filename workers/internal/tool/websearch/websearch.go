@@ -135,8 +135,8 @@ func queryFor(arguments json.RawMessage) (string, error) {
 	return query, nil
 }
 
-// failure converts the error of a search to an error that is not retryable. If ctx has ended, it
-// returns ctx's error.
+// failure converts the error of a search to an error that is not retryable. If ctx has ended,
+// failure returns ctx's error.
 func failure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("searching: %w", context.Cause(ctx))

@@ -36,7 +36,7 @@ const (
 // Settings are the settings of a Detector.
 type Settings struct {
 	Threshold float64 // 0 to 1; the larger the value, the louder speech must be relative to the noise
-	PrefixMS  int     // ms of audio before the onset that are part of the speech
+	PrefixMS  int     // the speech includes this many ms of audio before the onset
 	SilenceMS int     // ms of silence after which speech ends
 }
 
@@ -120,13 +120,13 @@ func (d *Detector) Restart(at int64) {
 // Heard returns the position up to which the detector has processed audio.
 func (d *Detector) Heard() int64 { return d.at }
 
-// Speaking reports whether there is speech at the current position. from is the position at which
-// the speech began.
+// Speaking reports whether there is speech at the current position. The result from is the position
+// at which the speech began.
 func (d *Detector) Speaking() (from int64, ok bool) { return d.from, d.speaking }
 
 // Pausing reports whether the speech has probably ended. Silence must have lasted for at least
-// minPause, and for half of the time after which speech ends. last is the position after the last
-// sound.
+// minPause, and for half of the time after which speech ends. The result last is the position after
+// the last sound.
 func (d *Detector) Pausing() (last int64, ok bool) {
 	return d.support, d.speaking && d.at-d.support >= max(d.silence/2, minPause)
 }
@@ -192,7 +192,7 @@ func (d *Detector) frame(got measurement, found []Event) []Event {
 }
 
 // voice returns how certainly a frame is voice. over is the number of dB by which the frame exceeds
-// the noise floor. With the threshold 0, every such frame counts as voice.
+// the noise floor. With the threshold 0, every frame counts as voice.
 func (d *Detector) voice(over float64, got measurement) voiced {
 	switch {
 	case d.voicing == 0:
@@ -207,8 +207,8 @@ func (d *Detector) voice(over float64, got measurement) voiced {
 	return unvoiced
 }
 
-// onset reports whether speech begins in the latest frames. first is the position at which speech
-// began: the beginning of the earliest frame among them that has voice.
+// onset reports whether speech begins in the latest frames. The result first is the position at
+// which speech began: the beginning of the earliest frame among them that has voice.
 func (d *Detector) onset() (first int64, ok bool) {
 	looked := min(d.count, onsetSpan)
 	points, sure, first := 0, 0, int64(noSample)
@@ -234,7 +234,7 @@ func (d *Detector) onset() (first int64, ok bool) {
 }
 
 // goOn processes a frame while there is speech. When silence has lasted for the configured time, or
-// the speech is longer than Longest, it ends the speech and appends this event to found.
+// the speech is longer than Longest, goOn ends the speech and appends this event to found.
 func (d *Detector) goOn(over float64, got measurement, found []Event) []Event {
 	// During speech the threshold is lower, so that the quiet end of a word does not end the
 	// speech.

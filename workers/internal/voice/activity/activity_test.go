@@ -282,9 +282,9 @@ func TestPiecesMakeNoDifference(t *testing.T) {
 	}
 }
 
-// TestResumed: at any position, another detector can continue in place of the first detector. If it
-// receives the audio from the position that Needs returns, it finds the same events as the first
-// detector.
+// TestResumed: at any position, another detector can continue in place of the first detector. If
+// the other detector receives the audio from the position that Needs returns, it finds the same
+// events as the first detector.
 func TestResumed(t *testing.T) {
 	t.Parallel()
 	raw := session(t).pcm()
