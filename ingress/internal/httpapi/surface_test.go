@@ -224,7 +224,7 @@ func TestEveryBodyIsReadStrictly(t *testing.T) {
 				t.Errorf("%s with %.300q: %d %s, want 400 with %s", r.name(), wrong, got.status, got.problems(t), code)
 			}
 		}
-		for i := 1 + d.seed; i < len(body); i += d.share { // truncates the body at every position, or at a third of them
+		for i := 1 + d.seed; i < len(body); i += d.share { // truncates the body at every position, or at every third position
 			n++
 			if got := r.sent(target, body[:i]); got.status != 400 {
 				t.Errorf("%s with %q: %d %s", r.name(), body[:i], got.status, got.body)
@@ -356,7 +356,7 @@ func (r bodyRow) as(req *http.Request) {
 // A body must not contain fields that only the service sets.
 func TestNoMassAssignment(t *testing.T) {
 	t.Parallel()
-	// taken reports whether the row's body has a field of this name.
+	// taken reports whether the row's request may contain a field with this name.
 	taken := func(r bodyRow, field string) bool {
 		return strings.Contains(r.body, `"`+field+`"`) || r.method+" "+r.path == "PUT /api/agents" && field == "version" ||
 			r.method+" "+r.path == "PUT /api/hooks" && field == "keyId" ||

@@ -78,7 +78,8 @@ func TestOpenBodies(t *testing.T) {
 	}
 }
 
-// Requests to the OpenAI-compatible API count against the rate limits of chats, and replays are free.
+// Requests to the OpenAI-compatible API count against the rate limits of chats. Replays do not
+// count.
 func TestCompletionsAreLimited(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -151,9 +151,9 @@ func (a Attached) Given(data, address string, part Members, wrong Wrong) (Attach
 	}
 }
 
-// fetched returns the attachment with a URL. field is the member with the URL, for an error. The
-// method fetched rejects URLs with user information and URLs longer than maxAttachedURL. Whether
-// the address is public is checked when the URL is fetched.
+// fetched returns the attachment with a URL. The argument field is the path of the URL in the
+// request, for errors. The method fetched rejects URLs with user information and URLs longer than
+// maxAttachedURL. Whether the address is public is checked when the URL is fetched.
 func (a Attached) fetched(address, field string, wrong Wrong) (Attached, bool) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil || len(address) > maxAttachedURL {

@@ -205,7 +205,7 @@ func (s *CompletionStream) end(b []byte, run *domain.Run) ([]byte, error) {
 	return append(b, "data: [DONE]\n\n"...), nil
 }
 
-// choice writes a chunk. If names is not nil, the chunk contains them.
+// choice writes a chunk. If the argument names is not nil, the chunk contains its ids.
 func (s *CompletionStream) choice(b []byte, c chunkChoice, names *RunNames) ([]byte, error) {
 	out := chunk{s.head, []chunkChoice{c}, names}
 	if s.usage {

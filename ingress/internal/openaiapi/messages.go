@@ -134,8 +134,9 @@ type Said struct {
 	Outside bool                 // whether the call to which Result belongs may be missing from the request
 }
 
-// Read parses a list of messages. list is the path of the list in errors. Invalid messages are
-// reported to the function wrong. A message with an unknown role is also omitted.
+// Read parses a list of messages. list is the path of the list in errors. Read reports invalid
+// messages to the function wrong. It omits a message with an invalid role, and a message with the
+// role tool that names no call.
 func Read(messages []Message, list string, wrong Wrong) []Said {
 	said := make([]Said, 0, len(messages))
 	for i, m := range messages {

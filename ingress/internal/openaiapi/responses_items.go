@@ -65,7 +65,7 @@ type textPart struct {
 // supports. The citation of a document contains the position after the supported text. The citation
 // of a file that a program created contains the range of the file's entry in the text, and a URL,
 // which is an addition to the protocol. Type determines which other fields are set. All positions
-// are code points of the text.
+// count the code points of the text.
 type annotation struct {
 	Type        string  `json:"type"`
 	ContainerID string  `json:"container_id,omitempty"`
@@ -119,8 +119,9 @@ type fileSearchItem struct {
 	Results []struct{} `json:"results"` // always null, because the annotations contain the results that the answer used
 }
 
-// mcpItem is a call of a tool for which the protocol has no other type of item. All tools except
-// searches and the code interpreter have this type. At most one of Output and Error is set.
+// mcpItem is a call of a tool for which the protocol has no other type of item. Calls of all tools
+// except searches, the code interpreter and the client's tools have this type. At most one of
+// Output and Error is set.
 type mcpItem struct {
 	itemHead
 	ServerLabel       string  `json:"server_label"`
@@ -246,8 +247,8 @@ func citedFile(c domain.Citation) string {
 
 // newToolItem renders a tool call. If the protocol has a type for this tool, the item has that
 // type. Otherwise it has the type for tools of MCP servers. A call of the client's tool is a
-// functionItem. A call with an unknown status counts as in progress. Invalid input or output of a
-// tool leaves the text empty.
+// functionItem. A call with an unknown status counts as in progress. If the tool's input or output
+// is invalid, the item's texts that come from it are empty.
 func newToolItem(call domain.ToolCall, runID, sessionID string) Item {
 	if call.Client {
 		status := callStatus(call.Status)

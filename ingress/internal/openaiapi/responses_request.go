@@ -250,8 +250,8 @@ func (item *InputItem) isMessage() bool {
 }
 
 // reference records that an item refers to an item of an earlier response. If that earlier item is
-// a message or a call, reference also adds an entry to said. The text of the referenced message is
-// unknown here. Resolve adds it later.
+// a message or a call, reference also adds an entry to the list said. The text of the referenced
+// message is unknown here. Resolve adds it later.
 func (item *InputItem) reference(field string, said []Said, references []Reference, wrong Wrong) ([]Said, []Reference) {
 	runID, message, issued := runOfItem(deref(item.ID))
 	if !issued {

@@ -12,7 +12,7 @@ import (
 //
 //	user … ─► (assistant with calls ─► tool …) … ─► assistant …
 //
-// It belongs to one request. The current exchange is in questions, rounds and answers; finish
+// A talk belongs to one request. The current exchange is in questions, rounds and answers; finish
 // returns it.
 type talk struct {
 	// Records errors; the messages after an error are still read.

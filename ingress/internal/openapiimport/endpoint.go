@@ -53,9 +53,8 @@ func (d *document) endpoint(o operation, b *base) (domain.Endpoint, error) {
 		return e, err
 	}
 
-	// The widest bounds are tried first, so that small schemas are copied completely.
-	// Each pass counts from the beginning. Only the work of the whole import is counted across
-	// passes.
+	// Try the widest bounds first, so that small schemas are copied completely. Each pass counts
+	// its copied values from zero. The work of the whole import is counted across passes.
 	for _, bound := range bounds {
 		pass := bound
 		pass.d = d

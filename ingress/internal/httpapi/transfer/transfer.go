@@ -22,8 +22,8 @@ import (
 // transfer.
 var ErrCut = errors.New("aborted to make room for another transfer")
 
-// Limiter enforces a Policy. The methods of a Limiter are safe for concurrent use. Open contains
-// the transfers that are in progress, the oldest first. Mu protects Open.
+// Limiter enforces a Policy. The methods of a Limiter are safe for concurrent use. The field Open
+// contains the transfers that are in progress, the oldest first. The field Mu protects Open.
 type Limiter struct {
 	*Policy
 	Mu   sync.Mutex
@@ -325,7 +325,7 @@ func (p *Slot) moved(n int) {
 }
 
 // Leave releases a slot, unless another transfer has already taken it. After Leave, the limiter no
-// longer sets the deadline of the connection. It may be called several times.
+// longer sets the deadline of the connection. Leave may be called several times.
 func (d *Limiter) Leave(p *Slot) {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()

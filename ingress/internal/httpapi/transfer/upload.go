@@ -26,8 +26,8 @@ const (
 // ErrNotAllowed is the error if an upload sends more bytes than Allow permits.
 var ErrNotAllowed = errors.New("the header of a part is too large")
 
-// LimitArrival sets the deadlines for receiving a body and for responding to it. The response has
-// AnswerTime in addition.
+// LimitArrival sets the deadlines of a connection. The time for receiving the body ends at until,
+// and the time for the response ends AnswerTime later.
 func LimitArrival(conn *http.ResponseController, until time.Time) {
 	_ = conn.SetReadDeadline(until) // fails only for the recorders of tests
 	_ = conn.SetWriteDeadline(until.Add(AnswerTime))

@@ -53,7 +53,7 @@ type turnCharge struct {
 // turn, so it does not wait for the limit after the turn was given up.
 func (t turnCharge) Pay() error { return t.limiter.Count(t.ctx, t.who) }
 
-// Refund reverses Pay. It may come too late for another request that was rejected in between; see
+// Refund reverses Pay. A request that was rejected between Pay and Refund stays rejected; see
 // Returns.
 func (t turnCharge) Refund() { t.limiter.Uncount(t.who) }
 

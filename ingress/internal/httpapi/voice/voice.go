@@ -205,7 +205,7 @@ func (h *Handler) callFor(c *gin.Context) (voiceCall, error) {
 	return call, h.checkOrigin(c, call.model)
 }
 
-// bind applies a client secret to a call. For a call without a secret and a session id, bind
+// bind applies a client secret to a call. If a call has neither a secret nor a session id, bind
 // creates a session id. A caller with a client secret cannot choose the session, because other
 // sessions of the secret's creator are private. The model is truncated; a truncated name never
 // belongs to an agent. Requests for another agent or session get permission_denied.

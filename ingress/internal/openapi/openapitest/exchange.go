@@ -42,8 +42,8 @@ func Check(tb testing.TB, e Exchange) {
 }
 
 // Check returns an error that describes how an exchange violates the document, or nil if it
-// conforms. It records the response as received. Paths and methods that the document lacks must
-// have an error that clients understand.
+// conforms. It records the response as received. If the document lacks the path or the method, the
+// response must be an error that clients understand.
 func (c *Contract) Check(e Exchange) error {
 	path, item := c.find(e.URL.Path)
 	if item == nil {
