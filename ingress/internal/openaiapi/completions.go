@@ -109,7 +109,7 @@ func (r *CompletionRequest) ClientTools(wrong Wrong) *domain.ClientTools {
 const CompletionFunction = ".function"
 
 // chooses reports whether the value of tool_choice or function_call requires that the model calls a
-// function. Every value except "none" and "auto" does, also an object.
+// function. Every value other than "none" and "auto" counts as such a requirement, also an object.
 func chooses(choice *json.RawMessage) bool {
 	return choice != nil && string(*choice) != `"none"` && string(*choice) != `"auto"`
 }

@@ -247,8 +247,8 @@ func citedFile(c domain.Citation) string {
 
 // newToolItem renders a tool call. If the protocol has a type for this tool, the item has that
 // type. Otherwise it has the type for tools of MCP servers. A call of the client's tool is a
-// functionItem. A call with an unknown status counts as in progress. If the tool's input or output
-// is invalid, the item's texts that come from it are empty.
+// functionItem. A call with an unknown status counts as in progress. If the input or output of a
+// search or program lacks a text, this text is empty in the item.
 func newToolItem(call domain.ToolCall, runID, sessionID string) Item {
 	if call.Client {
 		status := callStatus(call.Status)

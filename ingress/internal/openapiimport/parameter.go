@@ -28,7 +28,7 @@ type parameter struct {
 }
 
 // pair returns the text "name={variable}" that stands for the parameter in the query of a URL
-// template. The name is escaped. The variable is not, because the values are escaped in each call.
+// template. The name is escaped. The variable is not escaped, because each call escapes its value.
 func (p parameter) pair() string { return url.QueryEscape(p.name) + "={" + p.argument + "}" }
 
 // otherHeaders are the header parameters that OpenAPI ignores, because other fields of the document
@@ -128,9 +128,9 @@ func (d *document) parameter(object map[string]any) (parameter, error) {
 }
 
 // form determines how the values of a parameter are serialized. If they cannot be serialized, it
-// returns the reason. The method form sets p.joined for lists that are sent as one text, and gives
-// p the schema string if it has none. The defaults are those of OpenAPI: simple in paths, and form,
-// with explode, in queries.
+// returns the reason. The method form sets p.joined for lists that are sent as one text, and sets
+// the schema of p to the type string if p has no schema. The defaults are those of OpenAPI: simple
+// in paths, and form, with explode, in queries.
 func (d *document) form(object map[string]any, p *parameter) (reason string) {
 	if p.schema == nil {
 		p.schema = map[string]any{"type": "string"}

@@ -31,8 +31,8 @@ var (
 )
 
 // pass is one attempt to copy schemas within certain bounds. It replaces each reference with a copy
-// of its target. The copies share only values that do not change. A pass is used once, for one
-// operation.
+// of its target. The copies share with the document only values that do not change. A pass is used
+// once, for one operation.
 type pass struct {
 	d    *document
 	left int // number of values that this pass may still copy
@@ -60,8 +60,8 @@ var bounds = []pass{
 	{left: 3000, depth: 1},
 }
 
-// take counts n copied values. It returns an error if that exceeds the limit of the schema or of
-// the whole import. The errors are errTooLarge and errWork.
+// take counts n copied values. It returns an error if the number of copied values exceeds the limit
+// of the schema or of the whole import. The errors are errTooLarge and errWork.
 func (p *pass) take(n int) error {
 	p.left -= n
 	p.d.work -= n

@@ -92,8 +92,8 @@ func (l *Limits) WidgetAddress(ctx context.Context, client string) (Decision, er
 	return l.widgets.address.take(ctx, client)
 }
 
-// WidgetToken counts the creation of a widget token for an agent's visitor. It is separate from the
-// limit on runs.
+// WidgetToken counts the creation of a widget token for an agent's visitor. The limit on tokens is
+// separate from the limit on runs.
 func (l *Limits) WidgetToken(ctx context.Context, agentID string) (Decision, error) {
 	return l.widgets.tokens.take(ctx, agentID)
 }
