@@ -87,7 +87,7 @@ func (w tee) Write(b []byte) (int, error) {
 	return w.ResponseRecorder.Write(b)
 }
 
-// leave disconnects the client and waits until the service has noticed that.
+// leave disconnects the client and waits until the service has noticed the disconnection.
 func (c *connection) leave() { c.cancel(); <-c.done }
 
 // open sends a request and returns it as a connection that the test can close.

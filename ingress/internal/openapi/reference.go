@@ -88,8 +88,9 @@ func (s Schema) Link() string { return schemasPath + "#" + s.Anchor }
 // the API.
 var methods = []string{"get", "post", "put", "delete"}
 
-// Read returns the document as the documentation pages show it. It takes some milliseconds, so its
-// callers keep the page that they render from it. Operations whose tag is unknown are left out.
+// Read returns the document as the documentation pages show it. Read takes some milliseconds, so
+// its callers keep the page that they render from the result. Operations whose tag is unknown are
+// left out.
 func Read() Reference {
 	root := read().root
 	info := root.At("info")

@@ -23,7 +23,8 @@ type Sample struct {
 }
 
 // samples reads the example requests of an operation, which are in x-requests. The parameters of
-// the path are filled in. The body is one of the examples of the operation's body, by name.
+// the path are filled in. If a request names an example of the operation's body, the body is that
+// example.
 func samples(op object, operation Operation) []Sample {
 	var out []Sample
 	for _, request := range op.Objects("x-requests") {

@@ -177,8 +177,8 @@ func (r *Upload) extendDeadline() error {
 	return nil
 }
 
-// readError returns the API error for a failed read. If the transfer was aborted, the reason is
-// more useful than the error of the connection.
+// readError returns the API error for a failed read. If the transfer was aborted to make room for
+// another, readError states this reason, which is more useful than the error of the connection.
 func (r *Upload) readError(err error) error {
 	if tooMuch, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return httpx.TooLarge(tooMuch.Limit)

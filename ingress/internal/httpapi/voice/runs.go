@@ -50,7 +50,7 @@ type turnCharge struct {
 }
 
 // Pay counts the turn. It returns rate_limited if the limit is reached. Pay uses the context of the
-// turn, so it does not wait for the limit after the turn was given up.
+// turn, so Pay stops waiting for the limit when the turn is given up.
 func (t turnCharge) Pay() error { return t.limiter.Count(t.ctx, t.who) }
 
 // Refund reverses Pay. A request that was rejected between Pay and Refund stays rejected; see

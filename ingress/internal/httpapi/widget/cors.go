@@ -87,7 +87,7 @@ func (h *Handler) Share(c *gin.Context, r httpx.Route) {
 }
 
 // unshare removes the headers that Share has set. A page that may not use the widget thus cannot
-// read the reason.
+// read why its request was rejected.
 func unshare(c *gin.Context) {
 	c.Writer.Header().Del(headerAllowOrigin)
 	c.Writer.Header().Del(headerExpose)

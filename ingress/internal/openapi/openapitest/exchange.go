@@ -84,7 +84,7 @@ func (c *Contract) Check(e Exchange) error {
 }
 
 // find returns the documented path that matches the path of a request. It prefers a path without
-// parameters. item is nil if there is none.
+// parameters. item is nil if no documented path matches.
 func (c *Contract) find(path string) (documented string, item *openapi3.PathItem) {
 	if item := c.doc.Paths.Value(path); item != nil {
 		return path, item
