@@ -58,9 +58,9 @@ func (p *Part) attached() bool {
 // models reject empty messages.
 const AttachedText = "(see the attachment)"
 
-// readAttached returns the image or file of a part. at is the path of the part in the request, for
-// errors. ok is false if the part is invalid; the function wrong was then called with the error.
-// readAttached fetches nothing.
+// readAttached returns the image or file of a part. The argument at is the path of the part in the
+// request, for errors. The result ok is false if the part is invalid; the function wrong was then
+// called with the error. readAttached fetches nothing.
 func (p *Part) readAttached(at string, wrong Wrong) (out Attached, ok bool) {
 	out.Field = at
 	switch p.Type {

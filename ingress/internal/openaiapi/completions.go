@@ -224,8 +224,8 @@ func tokenCounts(u domain.Usage) TokenCounts {
 }
 
 // annotations returns the citations of an answer, and a citation for each file that the run's
-// programs created. It is never nil, because clients reject null. Indexes count the code points of
-// the text with its appendix.
+// programs created. The result is never nil, because clients reject null. Indexes count the code
+// points of the text with its appendix.
 func (v View) annotations(run *domain.Run, answer shownAnswer) []Annotation {
 	out := make([]Annotation, 0, len(run.Citations)+len(answer.files))
 	for _, c := range run.Citations {

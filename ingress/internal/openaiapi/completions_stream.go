@@ -12,8 +12,8 @@ import (
 //
 //	role ─► content … ─► tool_calls … ─► finish_reason, annotations ─► usage, if requested ─► [DONE]
 //
-// A stream that fails ends with an error instead, without [DONE]. It is used by one goroutine.
-// After an error of Append the stream is broken and must be closed.
+// A stream that fails ends with an error instead, without [DONE]. A CompletionStream is used by one
+// goroutine. After an error of Append the stream is broken and must be closed.
 type CompletionStream struct {
 	runID string
 	usage bool // whether the client requested the usage

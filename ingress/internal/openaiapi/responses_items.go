@@ -183,9 +183,9 @@ func callOfFunction(itemID string) (callID string, ok bool) {
 	return prefixCall + "_" + rest, ok
 }
 
-// runOfItem returns the id of the run for an item id. message reports whether the item is the run's
-// message. issued is false if no item can have this id. runOfItem checks only the form of the id;
-// the run may not exist or may belong to another caller.
+// runOfItem returns the id of the run for an item id. The result message reports whether the item
+// is the run's message. The result issued is false if no item can have this id. runOfItem checks
+// only the form of the id; the run may not exist or may belong to another caller.
 func runOfItem(itemID string) (runID string, message, issued bool) {
 	prefix, rest, _ := strings.Cut(itemID, "_")
 

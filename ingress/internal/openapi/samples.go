@@ -137,8 +137,8 @@ func (s Sample) OwnHeaders() string {
 	return string(raw)
 }
 
-// Curl returns the sample as a curl command. base is the base URL of the service. Each header is on
-// its own line. The command works in a POSIX shell if the variables are set.
+// Curl returns the sample as a curl command. The argument base is the base URL of the service. Each
+// header is on its own line. The command works in a POSIX shell if the variables are set.
 func (s Sample) Curl(base string) string {
 	words := []string{"curl"}
 	switch {

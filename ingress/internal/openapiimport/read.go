@@ -168,8 +168,8 @@ func (r *reader) measure(value any, depth int) error {
 	return nil
 }
 
-// value converts a YAML node to a JSON value. depth is the nesting depth of the node. An unknown
-// kind becomes null. Aliases are copied, so a cyclic alias ends at maxDepth.
+// value converts a YAML node to a JSON value. The argument depth is the nesting depth of the node.
+// An unknown kind becomes null. Aliases are copied, so a cyclic alias ends at maxDepth.
 func (r *reader) value(n *yaml.Node, depth int) (any, error) {
 	if err := r.take(depth); err != nil {
 		return nil, err

@@ -75,8 +75,8 @@ func (p *pass) take(n int) error {
 	}
 }
 
-// schema copies a schema. depth is its nesting depth. A schema deeper than the pass allows becomes a
-// stub, which accepts any value of its type.
+// schema copies a schema. The argument depth is the nesting depth of the schema. A schema deeper
+// than the pass allows becomes a stub, which accepts any value of its type.
 func (p *pass) schema(value any, depth int) (any, error) {
 	if err := p.take(1); err != nil {
 		return nil, err
@@ -207,7 +207,7 @@ func (p *pass) keywords(object map[string]any, depth int) (any, error) {
 }
 
 // below copies a nested schema. It keeps the values true and false where these are valid schemas.
-// items is the exception: model providers expect an object there.
+// The keyword items is the exception: model providers expect an object there.
 func (p *pass) below(key string, value any, depth int) (any, error) {
 	if b, ok := value.(bool); ok && key != "items" {
 		return b, nil
@@ -302,7 +302,7 @@ func (p *pass) dialect(object, out map[string]any) any {
 }
 
 // nullable returns the schema with null as an allowed value, if OpenAPI 3.0 marks the schema as
-// nullable. It changes out. object is the schema in the document.
+// nullable. It changes out. The argument object is the schema in the document.
 func (p *pass) nullable(object, out map[string]any) any {
 	if !p.d.legacy || object["nullable"] != true {
 		return out

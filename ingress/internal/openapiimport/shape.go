@@ -59,7 +59,8 @@ func (p *pass) shape(value any) (shape, error) {
 }
 
 // follow flattens the target of a reference into a shape. A recursive reference is detected by
-// p.within, from which the reference is removed at the end. into is replaced, even after an error.
+// p.within, from which the reference is removed at the end. The argument into is replaced, even
+// after an error.
 func (p *pass) follow(ref string, into *shape) error {
 	target, err := p.d.lookup(ref)
 	if err != nil {

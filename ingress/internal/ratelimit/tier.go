@@ -130,8 +130,8 @@ func (t *tier) lease(ctx context.Context, key string, b *bucket) {
 	}()
 }
 
-// untilToken returns the time until a bucket has a whole token. left is the number of tokens that
-// the bucket has.
+// untilToken returns the time until a bucket has a whole token. The argument left is the number of
+// tokens that the bucket has.
 func (t *tier) untilToken(left float64) time.Duration {
 	return time.Duration((1 - min(1, left)) / t.perSecond * float64(time.Second))
 }

@@ -33,9 +33,9 @@ type Bodies struct {
 	Permit func(c *gin.Context) httpx.SessionCheck
 }
 
-// Receive takes a slot for a request and returns a reader for the rest of its body. limit is the
-// maximum size of the whole body in bytes. The wait for a slot takes at most the Queue time of the
-// policy. The errors are those of the function Receive.
+// Receive takes a slot for a request and returns a reader for the rest of its body. The argument
+// limit is the maximum size of the whole body in bytes. The wait for a slot takes at most the Queue
+// time of the policy. The errors are those of the function Receive.
 func (b *Bodies) Receive(c *gin.Context, limit int64) (body io.Reader, leave func(), err error) {
 	in, err := Receive(c, OwnerFor(c), b.Permit(c), Step{All: &b.Limiter, Max: limit})
 	if err != nil {

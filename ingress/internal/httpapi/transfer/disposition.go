@@ -18,8 +18,8 @@ const (
 
 // disposition returns the Content-Disposition header for a file. Any program may have chosen the
 // file's name. The header therefore contains a safe form of the name: it cannot break the header,
-// name another folder or mislead people who read it. inline says whether browsers may show the
-// file.
+// name another folder or mislead people who read it. The argument inline says whether browsers may
+// show the file.
 func disposition(inline bool, name string) string {
 	kind := "attachment"
 	if inline {

@@ -134,8 +134,8 @@ func (d *Limiter) Enter(who Owner, conn *http.ResponseController) (*Slot, error)
 
 // holdings counts the slots that are taken by transfers with which a new transfer shares a limit.
 // For a verified owner it counts the slots of verified owners, and for an unverified owner those of
-// unverified owners. newcomer is true if neither the owner's organization nor its network has a
-// slot.
+// unverified owners. The result newcomer is true if neither the owner's organization nor its
+// network has a slot.
 func (d *Limiter) holdings(who *Slot) (has Bounds, newcomer bool) {
 	newcomer = true
 	for _, p := range d.Open {
@@ -370,7 +370,7 @@ func (p *Slot) setDeadline(d time.Duration) {
 }
 
 // download writes a file while it has its slot and its credential is valid. It discards the body of
-// an error response, because SendFile writes the error itself. It is used by one goroutine.
+// an error response, because SendFile writes the error itself. A download is used by one goroutine.
 type download struct {
 	http.ResponseWriter
 	from   *Slot

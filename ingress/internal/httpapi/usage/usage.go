@@ -113,8 +113,8 @@ func (h *Handler) getUsage(c *gin.Context) error {
 		return err
 	}
 
-	// The filter has been checked, so it names only existing agents, keys and automations. This
-	// limits the number of cached reports of an organization.
+	// The filter has been checked, so it names only existing agents, keys and automations. The
+	// check limits the number of cached reports of an organization.
 	key := usageKey{httpx.Caller(c).OrganizationID, filter}
 	report, err := h.counts.get(c.Request.Context(), key, time.Now, func(ctx context.Context, now time.Time) (domain.UsageReport, error) {
 		return h.UsageDB.Usage(ctx, key.org, filter, now)

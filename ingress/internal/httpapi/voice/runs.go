@@ -118,7 +118,7 @@ func (r *runs) submission(ctx context.Context, turn realtime.Turn) (*dispatch.Su
 }
 
 // noReplay always returns an error. A turn has no idempotency key, so its run is new and cannot
-// have a log to replay. It is the function with which Follow would reserve memory for a log.
+// have a log to replay. noReplay is the function with which Follow would reserve memory for a log.
 func noReplay(int) error { return errors.New("the run of a voice turn already exists") }
 
 // Cancel cancels a run of the connection. The run ends as cancelled, unless it has finished. The

@@ -18,7 +18,8 @@ const eventPointer = "#/components/schemas/RunEvent"
 
 // events validates a stream. Each block of lines is a comment, or an event with the fields id,
 // event and data. In some protocols, events have no name. An event has no id if the stream cannot
-// be resumed after it. schema is the pointer to the schema of an event. An empty stream is valid.
+// be resumed after it. The argument schema is the pointer to the schema of an event. An empty
+// stream is valid.
 func (c *Contract) events(schema string, stream []byte) error {
 	if len(stream) == 0 {
 		return nil
