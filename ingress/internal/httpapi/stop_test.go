@@ -352,8 +352,8 @@ func TestARetryIsTheSameRun(t *testing.T) {
 		t.Fatalf("%d runs", len(all))
 	}
 
-	// A new run is started by a request with a different credential or body than the first request,
-	// and by a request that does not announce a retry.
+	// A request starts a new run if its credential or body differs from that of the first request,
+	// or if it does not announce a retry.
 	for n, more := range [][]string{{body, home.ownerKey, home.header, count("1")}, {body + " ", home.key, count("1")}, {body, home.key}} {
 		there.open("POST", "/v1/responses", more[0], more[1:]...)
 		a.sessionRuns("slow", 3+n)

@@ -178,9 +178,9 @@ func faultyBodies(body string) map[string]string {
 	return out
 }
 
-// within reports whether a position in a JSON text is inside an object that is the value of a
-// member with one of the given names, or directly in front of such a value. The argument before is
-// the text up to this position.
+// within reports whether a position in a JSON text is inside the value of a member with one of the
+// given names, or directly in front of this value. The value must be an object. The argument before
+// is the text up to this position.
 func within(before string, names []string) bool {
 	depth := 0
 	for i := len(before) - 1; i >= 0; i-- {

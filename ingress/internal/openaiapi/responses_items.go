@@ -63,9 +63,9 @@ type textPart struct {
 
 // annotation is a citation. The citation of a web page contains the range of the text that the page
 // supports. The citation of a document contains the position after the supported text. The citation
-// of a file that a program created contains the range of the file's entry in the text, and a URL,
-// which is an addition to the protocol. Type determines which other fields are set. All positions
-// count the code points of the text.
+// of a file that a program created contains the range of the file's entry in the text. It also
+// contains a URL, which is an addition to the protocol. Type determines which other fields are set.
+// All positions count the code points of the text.
 type annotation struct {
 	Type        string  `json:"type"`
 	ContainerID string  `json:"container_id,omitempty"`

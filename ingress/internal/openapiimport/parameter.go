@@ -87,9 +87,10 @@ func (d *document) parameters(o operation) ([]parameter, error) {
 	return wanted, nil
 }
 
-// parameter reads a parameter. If a call cannot provide values for an optional parameter, the field
-// in of the result is empty, and the caller omits the parameter. If such a parameter is required,
-// the error is a skip. The result's field joined is set for a list that is sent as one text.
+// parameter reads a parameter. If a call cannot provide values for a required parameter, the error
+// is a skip. For an optional parameter, the field in of the result is then neither path nor query,
+// and the caller omits the parameter. The result's field joined is set for a list that is sent as
+// one text.
 func (d *document) parameter(object map[string]any) (parameter, error) {
 	p := parameter{in: stringValue(object, "in"), name: stringValue(object, "name"), description: stringValue(object, "description")}
 	p.required = object["required"] == true || p.in == "path"
@@ -128,9 +129,9 @@ func (d *document) parameter(object map[string]any) (parameter, error) {
 }
 
 // form determines how the values of a parameter are serialized. If they cannot be serialized, it
-// returns the reason. The method form sets p.joined for lists that are sent as one text, and sets
-// the schema of p to the type string if p has no schema. The defaults are those of OpenAPI: simple
-// in paths, and form, with explode, in queries.
+// returns the reason. The method form sets p.joined for lists that are sent as one text. If p has
+// no schema, form sets p.schema to the type string. The defaults are those of OpenAPI: simple in
+// paths, and form, with explode, in queries.
 func (d *document) form(object map[string]any, p *parameter) (reason string) {
 	if p.schema == nil {
 		p.schema = map[string]any{"type": "string"}
@@ -198,8 +199,8 @@ func (p *pass) parameter(param parameter) (any, error) {
 	if param.joined != "" {
 		between := map[string]string{",": "commas", " ": "spaces", "|": "the sign |"}[param.joined]
 
-		// The descriptions of arguments are kept even in passes that drop those of schemas, because
-		// the model could not guess the format.
+		// The descriptions of arguments are kept even in passes that drop the descriptions of
+		// schemas. Without them, the model could not guess the format.
 		said = p.text(said, max(p.texts, 80)) + "\nSeveral values are separated by " + between + "." + p.choices(param.schema)
 		return map[string]any{"type": "string", "description": strings.TrimSpace(said)}, nil
 	}

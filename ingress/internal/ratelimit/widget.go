@@ -17,8 +17,8 @@ type Widget struct {
 
 // widgets counts each request of a visitor in several tiers. A client that invents many visitor ids
 // reaches the limit of its IP address. A client with many addresses reaches the limit of the agent.
-// New widget tokens have a separate limit, so that visitors who already have a token can still chat
-// when a client has used up that limit.
+// New widget tokens have a separate limit. If a client uses up that limit, visitors who already
+// have a token can still chat.
 type widgets struct{ visitor, address, agent, tokens *tier }
 
 // turn is a tier, and the key under which the tier counts a request.

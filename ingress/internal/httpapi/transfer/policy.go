@@ -65,8 +65,8 @@ const (
 	// SmallBody is the maximum size in bytes of a body that takes one of the many slots for small
 	// bodies.
 	SmallBody = 64 << 10
-	// MediumBody is the maximum size in bytes of a body that does not need one of the few slots for
-	// bodies that use a lot of memory.
+	// MediumBody is the maximum size in bytes of a medium body. Larger bodies use more memory, so
+	// there are fewer slots for them.
 	MediumBody = 1 << 20
 
 	smallAtOnce   = 512

@@ -164,9 +164,9 @@ func (k *voiceCall) settings() realtime.Settings {
 	return realtime.Settings{SessionID: k.sessionID, Model: k.model, Voice: k.tools.Voice, NewID: id.New}
 }
 
-// voicePermit returns the session check of a connection. It only requires that the caller may use
-// sessions of their own. Each turn checks the caller's current permissions. A revoked credential
-// ends the connection at the next check.
+// voicePermit returns the session check of a connection. Its only requirement is that the caller
+// may use sessions of their own. Each turn checks the caller's current permissions. A revoked
+// credential ends the connection at the next check.
 func (h *Handler) voicePermit(c *gin.Context) *httpx.SessionCheck {
 	permit := h.SessionCheck(c)
 	permit.Reads = []string{httpx.Caller(c).Principal()}
@@ -385,7 +385,8 @@ func (h *Handler) takeVoiceSeats(who domain.Caller) ([]stream.Limit, error) {
 		return nil, err
 	}
 
-	// In addition to the limits for streams of all kinds, voice connections have one of their own.
+	// In addition to the limits for streams of all kinds, voice connections have a limit of their
+	// own.
 	voice := stream.Limit{Name: "voice:" + who.OrganizationID, Max: h.VoicePerOrganization}
 	if !h.TakeStream(voice) {
 		h.LeaveStreams(seats)

@@ -84,8 +84,9 @@ func (c *Contract) event(schema, block string) error {
 	return c.valid(schema, value)
 }
 
-// eventSchema returns the pointer to the alternative of a schema that an event must match, or "" if
-// no alternative is for this type of event. Only the schema of run events has alternatives.
+// eventSchema returns the pointer to the alternative of a schema that an event must match. It
+// returns "" if no alternative is for this type of event. Only the schema of run events has
+// alternatives.
 func (c *Contract) eventSchema(schema string, event any) string {
 	if !strings.HasSuffix(schema, "/text~1event-stream/schema") && schema != eventPointer {
 		return ""
