@@ -87,7 +87,7 @@ func (s *CompletionStream) Append(b []byte, e domain.Event) (out []byte, ended b
 }
 
 // Cut appends an error to b. The error says that the stream ends although the run continues. The
-// caller uses it when the ingress stops or the connection to the event log is lost.
+// caller uses Cut when the ingress stops or the connection to the event log is lost.
 func (s *CompletionStream) Cut(b []byte) []byte { return s.fail(b, interruptedError(s.runID)) }
 
 // take encodes an event. It ignores types of events that have no counterpart in the protocol. A run

@@ -70,7 +70,7 @@ func (s *ResponseStream) Append(b []byte, e domain.Event) (out []byte, ended boo
 }
 
 // Cut appends an error to b. The error says that the stream ends although the run continues. The
-// caller uses it when the ingress stops or the connection to the event log is lost.
+// caller uses Cut when the ingress stops or the connection to the event log is lost.
 func (s *ResponseStream) Cut(b []byte) (out []byte) {
 	s.out = b
 	s.fail(interruptedError(s.runID))

@@ -30,7 +30,7 @@ type Stop struct {
 // Either marks Stop as a union: either one text or a list of texts.
 func (*Stop) Either() {}
 
-// texts returns the stop sequences, or nil if there are none. An empty text counts as no stop
+// texts returns the stop sequences, or nil if there are none. A single empty text counts as no stop
 // sequence.
 func (s *Stop) texts() []string {
 	if s == nil || s.One == "" && len(s.Many) == 0 {

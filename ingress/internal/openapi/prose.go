@@ -28,7 +28,7 @@ type Block struct {
 }
 
 // Heading contains the text of a heading and its anchor. The anchor is unique only if the heading
-// is.
+// is unique.
 type Heading struct{ Text, Anchor string }
 
 // Span is a piece of text. It is code, strong text, a link if Link is set, or plain text. At most

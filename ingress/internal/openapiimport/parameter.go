@@ -36,9 +36,9 @@ func (p parameter) pair() string { return url.QueryEscape(p.name) + "={" + p.arg
 var otherHeaders = []string{"accept", "content-type", "authorization"}
 
 // parameters returns the parameters of an operation, including those of its path item. The
-// parameters in the path come first, and the others follow in document order. A variable of the
-// path that the document does not describe becomes a parameter of type string. Header and cookie
-// parameters are left out. The error is a skip if a required parameter cannot be sent.
+// parameters in the path come first, and the others follow in document order. A path variable that
+// the document does not describe becomes a parameter of type string. Header and cookie parameters
+// are left out. The error is a skip if a required parameter cannot be sent.
 func (d *document) parameters(o operation) ([]parameter, error) {
 	var all []parameter
 

@@ -177,8 +177,8 @@ func (s *shape) take(other shape, how string) {
 	}
 }
 
-// add adds a property. If the shape already has this property, the two schemas are combined: if how
-// is allOf, a value must match both of them, and otherwise at least one of them.
+// add adds a property. If the shape already has this property, the two schemas are combined: if the
+// argument how is allOf, a value must match both of them, and otherwise at least one of them.
 func (s *shape) add(name string, schema any, how string) {
 	old, known := s.properties[name]
 	switch {

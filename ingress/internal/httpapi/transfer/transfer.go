@@ -296,7 +296,9 @@ func (p *Slot) rate(now time.Time) float64 {
 	return float64(p.now.moved-p.marks[0].moved) / max(p.waited(now), time.Millisecond).Seconds()
 }
 
-// slow reports whether the transfer's client is slower than pace. p.all.Mu must be locked.
+// slow reports whether the transfer's client is slower than the argument pace. The result is false
+// for a complete transfer, and until the transfer has waited for its client for the policy's
+// Patience. p.all.Mu must be locked.
 func (p *Slot) slow(now time.Time, pace int64) bool {
 	return !p.complete && p.waited(now) >= p.all.Patience && p.rate(now) < float64(pace)
 }
@@ -381,8 +383,8 @@ type download struct {
 }
 
 // NewWriter returns a writer for a response of unknown length. Write returns an error if another
-// transfer has taken this transfer's slot, or if the credential has expired. The caller must release
-// the slot.
+// transfer has taken this transfer's slot, or if the credential is no longer valid. The caller must
+// release the slot.
 func NewWriter(c *gin.Context, from *Slot, permit httpx.SessionCheck) io.Writer {
 	return &download{ResponseWriter: c.Writer, from: from, permit: permit}
 }
@@ -396,8 +398,8 @@ func (d *download) WriteHeader(status int) {
 }
 
 // Write writes a piece of the file. It returns an error if another transfer has taken this
-// transfer's slot, or if the credential has expired. After an error, the rest of the file is not
-// sent.
+// transfer's slot, or if the credential is no longer valid. After an error, the rest of the file is
+// not sent.
 func (d *download) Write(p []byte) (n int, err error) {
 	if d.status >= http.StatusBadRequest {
 		return len(p), nil

@@ -161,7 +161,7 @@ func (r *Upload) Read(p []byte) (n int, err error) {
 }
 
 // extendDeadline extends the client's deadline every extendEvery bytes. It returns an error if the
-// transfer was aborted to make room for another, or if its credential has expired.
+// transfer was aborted to make room for another, or if its credential is no longer valid.
 func (r *Upload) extendDeadline() error {
 	if r.received < r.until {
 		return nil

@@ -28,8 +28,8 @@ const (
 	CancelAction = "cancel"
 )
 
-// isShared reports whether pages of other origins may call some action of a path. The answer
-// decides whether responses vary with the origin.
+// isShared reports whether pages of other origins may call at least one action of a path. The
+// answer decides whether responses vary with the origin.
 func isShared(path string) bool {
 	return path == WidgetSessionsPath || path == FilesPath || path == chatPath || path == runsPath
 }

@@ -121,8 +121,8 @@ type widgetAgent struct {
 }
 
 // widgetSession handles POST /api/widget/sessions: it creates a token for a visitor of a page whose
-// origin the agent's widget lists. The status is 201. Requests count against the limits of the
-// client address and of the agent.
+// origin the agent's widget lists. The status is 201. Each request counts against the limit of the
+// client address. A valid request also counts against the limit of the agent.
 func (h *Handler) widgetSession(c *gin.Context) {
 	if err := h.CountWidgetAddress(c); err != nil {
 		httpx.Fail(c, err)
