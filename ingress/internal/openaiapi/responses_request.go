@@ -144,9 +144,9 @@ func ParseResponse(body *ResponseBody, wrong Wrong) ResponseAsk {
 }
 
 // Resolve replaces the references to answers with the texts that the function answer returns. If
-// answer returns false for keep, the messages up to that answer are dropped, because the session
-// already contains them or they are too old. answer is called once for each referenced answer, in
-// their order. System and developer messages are always kept.
+// answer returns false for keep, the messages up to the referenced answer are dropped, because the
+// session already contains them or they are too old. The function answer is called once for each
+// referenced answer, in their order. System and developer messages are always kept.
 func (ask *ResponseAsk) Resolve(answer func(runID string) (text string, keep bool)) {
 	said := make([]Said, 0, len(ask.said))
 	for _, s := range ask.said {

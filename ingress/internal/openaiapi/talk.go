@@ -120,8 +120,9 @@ func (t *talk) endExchange() {
 
 // finish returns the message to answer and the history. It returns false if the last message is
 // neither a message of the user nor the result of a call. The message is empty if it has only
-// files. If calls follow the message, their rounds are the last entry of the history. A
-// conversation may consist only of results whose calls are in an earlier response.
+// files, or AttachedText if the request also has results of earlier calls. If calls follow the
+// message, their rounds are the last entry of the history. A conversation may consist only of
+// results whose calls are in an earlier response.
 func (t *talk) finish() (message string, history []domain.Exchange, ok bool) {
 	t.endRound()
 	if len(t.answers) > 0 || len(t.questions) == 0 {

@@ -137,8 +137,8 @@ func textFor(n ast.Node, source []byte) string {
 }
 
 // anchor returns the URL fragment for a title: the title in lower case, with a hyphen for each
-// sequence of characters other than letters and digits. Titles without such characters have the
-// fragment "".
+// sequence of characters between ASCII letters and digits. A title without ASCII letters and digits
+// has the fragment "".
 func anchor(title string) string {
 	return strings.Join(strings.FieldsFunc(strings.ToLower(title), func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < '0' || r > '9')

@@ -39,7 +39,8 @@ func disposition(inline bool, name string) string {
 }
 
 // savedName returns the last element of a path, without invisible and bidirectional characters,
-// truncated to maxNameBytes bytes. An empty or dotted name becomes defaultName.
+// truncated to maxNameBytes bytes. A name without any character other than dots and spaces becomes
+// defaultName.
 func savedName(name string) string {
 	name = name[strings.LastIndexAny(name, `/\`)+1:]
 	name = strings.TrimSpace(strings.Map(replaceInvisible, name))

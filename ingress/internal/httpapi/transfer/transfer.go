@@ -226,16 +226,16 @@ func (d *Limiter) displaceStranger(who *Slot, group func(*Slot) string) bool {
 	return who.Unverified && d.makeRoom(who, d.paceAt(1), group, byNetwork)
 }
 
-// makeRoom aborts one transfer of the same group that is slower than pace. It returns false if
-// there is no such transfer. If there are several, it chooses in this order:
+// makeRoom aborts one transfer of the same group that is slower than the argument pace. It returns
+// false if there is no such transfer. If there are several, it chooses in this order:
 //
 // 1. an unverified sender before a verified one, 2. the organization or network with the most
 // transfers, 3. the slowest transfer.
 //
-// party returns the party to which a transfer belongs, usually its organization. Two parties must
-// not repeatedly take the same slot from each other. A party that has a transfer may therefore
-// abort another party's transfer only if the other party still has at least as many transfers
-// afterwards. An unverified sender never takes the slot of a verified sender.
+// The function party returns the party to which a transfer belongs, usually its organization. Two
+// parties must not repeatedly take the same slot from each other. A party that has a transfer may
+// therefore abort another party's transfer only if the other party still has at least as many
+// transfers afterwards. An unverified sender never takes the slot of a verified sender.
 func (d *Limiter) makeRoom(who *Slot, pace int64, group, party func(*Slot) string) bool {
 	parties, organizations, networks := map[string]int{}, map[string]int{}, map[string]int{}
 	for _, p := range d.Open {

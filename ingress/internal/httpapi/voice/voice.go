@@ -229,7 +229,8 @@ func (k *voiceCall) bind(secret *auth.ClientSecret, modelGiven bool) error {
 }
 
 // checkProtocol rejects clients that expect the beta version of the protocol. The beta has
-// different events. Problems are added to found under the names of the headers.
+// different events. checkProtocol adds problems to the argument found, under the names of the
+// headers.
 func checkProtocol(found *httpx.Problems, req *http.Request) {
 	for _, value := range req.Header.Values(headerBeta) {
 		if strings.Contains(value, "realtime=") {
@@ -354,8 +355,9 @@ func checkUpgrade(req *http.Request) error {
 	return found.Err()
 }
 
-// checkSocketKey checks the Sec-WebSocket-Key header: 16 bytes in base64. Problems are added to
-// found. The value is not secret; it proves only that the client speaks the protocol.
+// checkSocketKey checks the Sec-WebSocket-Key header: 16 bytes in base64. checkSocketKey adds
+// problems to the argument found. The value is not secret; it proves only that the client speaks
+// the protocol.
 func checkSocketKey(found *httpx.Problems, keys []string) {
 	const bytes = 16
 	switch len(keys) {
