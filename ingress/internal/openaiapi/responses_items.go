@@ -45,7 +45,7 @@ const (
 )
 
 // messageItem is the message of a response. Content has one part, except in the event that begins
-// the message, where it is empty.
+// the message, in which Content is empty.
 type messageItem struct {
 	itemHead
 	Role    string     `json:"role"` // always the text "assistant"
@@ -98,7 +98,7 @@ type searchSource struct {
 	URL  string `json:"url"`
 }
 
-// codeItem is a call of the code interpreter. A program that runs has no outputs yet.
+// codeItem is a call of the code interpreter. A program that is still running has no outputs.
 type codeItem struct {
 	itemHead
 	Code        string    `json:"code"`

@@ -100,8 +100,8 @@ func readChoice(raw *json.RawMessage, tools []domain.ClientTool, wrong Wrong) st
 	return ""
 }
 
-// responseTool is a tool of the client in a response. Strict is always false, and Description is
-// null if the tool has none.
+// responseTool is a tool of the client in a response. Strict repeats the value in the request, or
+// is true without such a value. Description is null if the tool has no description.
 type responseTool struct {
 	Type        string          `json:"type"` // always function
 	Name        string          `json:"name"`

@@ -86,7 +86,7 @@ func (d *document) operations() []operation {
 
 var (
 	// unfit matches characters that are not allowed in tool names. ownTools contains the names of
-	// the tools that every agent has.
+	// the built-in tools.
 	unfit    = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
 	ownTools = []string{"webSearch", "codeExecution", "knowledge", "httpRequest", "mcp", "voice"}
 )

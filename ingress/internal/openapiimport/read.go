@@ -23,8 +23,8 @@ const (
 	maxValues = 500_000
 )
 
-// document is an OpenAPI document in the form of plain JSON values. It is created by open for one
-// import, and is used by one goroutine.
+// document is an OpenAPI document in the form of plain JSON values. The function open creates it
+// for one import. It is used by one goroutine.
 type document struct {
 	// The whole document; never changed.
 	root   map[string]any

@@ -40,7 +40,7 @@ type Step struct {
 }
 
 // Upload reads a body as long as it has its slot, its client is fast enough and its credential is
-// valid. A growing body moves from one Step to the next. It is used by one goroutine.
+// valid. A growing body moves from one Step to the next. An Upload is used by one goroutine.
 type Upload struct {
 	Body            io.Reader
 	From            *Slot

@@ -109,7 +109,8 @@ func (r *runs) submission(ctx context.Context, turn realtime.Turn) (*dispatch.Su
 		s.AgentID = r.call.model
 	}
 
-	// Keys of different callers and agents must not collide, although a turn has no key.
+	// A turn has no idempotency key, but the scope must nevertheless differ between callers and
+	// between agents.
 	s.KeyScope = s.Target() + "\x00" + s.Principal
 	if !r.call.named {
 		s.Retention = dispatch.UnnamedRetention

@@ -13,7 +13,7 @@ import (
 // doneMark ends a stream in some protocols.
 const doneMark = "[DONE]" // last data of a stream in OpenAI's protocols; not JSON
 
-// eventPointer is the schema of an event of Parley's own protocol.
+// eventPointer is the pointer to the schema of an event of Parley's own protocol.
 const eventPointer = "#/components/schemas/RunEvent"
 
 // events validates a stream. Each block of lines is a comment, or an event with the fields id,
