@@ -180,8 +180,9 @@ func (w *testEnv) passwordFor(p person, hash string) string {
 	return hash
 }
 
-// whileHeld changes a user's password in a transaction, which locks the row of the user, and sends
-// a request. As soon as the request waits for this row, whileHeld commits the transaction.
+// whileHeld changes a user's password in a transaction, so that the transaction locks the row of
+// the user. Then whileHeld sends a request. As soon as the request waits for this row, whileHeld
+// commits the transaction.
 func (w *testEnv) whileHeld(p person, request func() answer) answer {
 	w.t.Helper()
 	db, err := sql.Open("postgres", w.dsn)

@@ -87,7 +87,7 @@ func (w tee) Write(b []byte) (int, error) {
 	return w.ResponseRecorder.Write(b)
 }
 
-// leave disconnects the client and waits until the service has noticed that.
+// leave disconnects the client and waits until the service has noticed the disconnection.
 func (c *connection) leave() { c.cancel(); <-c.done }
 
 // open sends a request and returns it as a connection that the test can close.
@@ -352,8 +352,8 @@ func TestARetryIsTheSameRun(t *testing.T) {
 		t.Fatalf("%d runs", len(all))
 	}
 
-	// A new run is started by a request with a different credential or body than the first request,
-	// and by a request that does not announce a retry.
+	// A request starts a new run if its credential or body differs from that of the first request,
+	// or if it does not announce a retry.
 	for n, more := range [][]string{{body, home.ownerKey, home.header, count("1")}, {body + " ", home.key, count("1")}, {body, home.key}} {
 		there.open("POST", "/v1/responses", more[0], more[1:]...)
 		a.sessionRuns("slow", 3+n)

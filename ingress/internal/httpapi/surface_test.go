@@ -178,9 +178,9 @@ func faultyBodies(body string) map[string]string {
 	return out
 }
 
-// within reports whether a position in a JSON text is inside an object that is the value of a
-// member with one of the given names, or directly in front of such a value. The argument before is
-// the text up to this position.
+// within reports whether a position in a JSON text is inside the value of a member with one of the
+// given names, or directly in front of this value. The value must be an object. The argument before
+// is the text up to this position.
 func within(before string, names []string) bool {
 	depth := 0
 	for i := len(before) - 1; i >= 0; i-- {
@@ -224,7 +224,7 @@ func TestEveryBodyIsReadStrictly(t *testing.T) {
 				t.Errorf("%s with %.300q: %d %s, want 400 with %s", r.name(), wrong, got.status, got.problems(t), code)
 			}
 		}
-		for i := 1 + d.seed; i < len(body); i += d.share { // truncates the body at every position, or at a third of them
+		for i := 1 + d.seed; i < len(body); i += d.share { // truncates the body at every position, or at every third position
 			n++
 			if got := r.sent(target, body[:i]); got.status != 400 {
 				t.Errorf("%s with %q: %d %s", r.name(), body[:i], got.status, got.body)
@@ -356,7 +356,7 @@ func (r bodyRow) as(req *http.Request) {
 // A body must not contain fields that only the service sets.
 func TestNoMassAssignment(t *testing.T) {
 	t.Parallel()
-	// taken reports whether the row's body has a field of this name.
+	// taken reports whether the row's request may contain a field with this name.
 	taken := func(r bodyRow, field string) bool {
 		return strings.Contains(r.body, `"`+field+`"`) || r.method+" "+r.path == "PUT /api/agents" && field == "version" ||
 			r.method+" "+r.path == "PUT /api/hooks" && field == "keyId" ||

@@ -78,7 +78,8 @@ func TestOpenBodies(t *testing.T) {
 	}
 }
 
-// Requests to the OpenAI-compatible API count against the rate limits of chats, and replays are free.
+// Requests to the OpenAI-compatible API count against the rate limits of chats. Replays do not
+// count.
 func TestCompletionsAreLimited(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -106,7 +107,7 @@ func TestCompletionsAreLimited(t *testing.T) {
 }
 
 // A request to a wrong path of OpenAI's API gets an error that OpenAI's clients show and that lists
-// the paths. This is so even if the client's base URL lacks /v1 or has an additional prefix.
+// the paths. The client gets this error even if its base URL lacks /v1 or has an additional prefix.
 func TestWrongPathsOfV1(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

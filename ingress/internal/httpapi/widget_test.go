@@ -599,8 +599,8 @@ func TestWidgetsWithoutDatabase(t *testing.T) {
 	a.from("OPTIONS", widget.WidgetSessionsPath, "", "Origin: "+widgetPage, "Access-Control-Request-Method: POST").want(t, "preflight", 405, "method_not_allowed")
 }
 
-// If a visitor's token expires during an answer, the visitor still sees the end of the answer, but
-// only for a limited time and only while the widget is enabled.
+// If a visitor's token expires during an answer, the visitor still sees the rest of the answer. The
+// answer ends after a limited time, or when the widget is disabled.
 func TestAVisitorsStreamOutlivesTheToken(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -70,7 +70,7 @@ func TestAPanicReachesTheCaller(t *testing.T) {
 //go:noinline
 func panicking() { panic("broken") }
 
-// The callers' stacks stay small although their functions need large ones.
+// The callers' stacks stay small although their functions need large stacks.
 func TestCallersKeepSmallStacks(t *testing.T) { //nolint:paralleltest // it reads the stack memory of the whole process
 	const (
 		callers = 500

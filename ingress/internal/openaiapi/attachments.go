@@ -58,9 +58,9 @@ func (p *Part) attached() bool {
 // models reject empty messages.
 const AttachedText = "(see the attachment)"
 
-// readAttached returns the image or file of a part. at is the path of the part in the request, for
-// errors. ok is false if the part is invalid; the function wrong was then called with the error.
-// readAttached fetches nothing.
+// readAttached returns the image or file of a part. The argument at is the path of the part in the
+// request, for errors. The result ok is false if the part is invalid; the function wrong was then
+// called with the error. readAttached fetches nothing.
 func (p *Part) readAttached(at string, wrong Wrong) (out Attached, ok bool) {
 	out.Field = at
 	switch p.Type {
@@ -151,9 +151,9 @@ func (a Attached) Given(data, address string, part Members, wrong Wrong) (Attach
 	}
 }
 
-// fetched returns the attachment with a URL. field is the member with the URL, for an error. The
-// method fetched rejects URLs with user information and URLs longer than maxAttachedURL. Whether
-// the address is public is checked when the URL is fetched.
+// fetched returns the attachment with a URL. The argument field is the path of the URL in the
+// request, for errors. The method fetched rejects URLs with user information and URLs longer than
+// maxAttachedURL. Whether the address is public is checked when the URL is fetched.
 func (a Attached) fetched(address, field string, wrong Wrong) (Attached, bool) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil || len(address) > maxAttachedURL {

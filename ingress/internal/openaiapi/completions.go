@@ -108,8 +108,8 @@ func (r *CompletionRequest) ClientTools(wrong Wrong) *domain.ClientTools {
 // tool's function object.
 const CompletionFunction = ".function"
 
-// chooses reports whether the request's tool_choice requires a function call of the model. The
-// comparison is with the raw JSON, so an object counts as a requirement.
+// chooses reports whether the value of tool_choice or function_call requires that the model calls a
+// function. Every value other than "none" and "auto" counts as such a requirement, also an object.
 func chooses(choice *json.RawMessage) bool {
 	return choice != nil && string(*choice) != `"none"` && string(*choice) != `"auto"`
 }
@@ -155,8 +155,8 @@ type Annotation struct {
 	FileCitation *FileCitation `json:"file_citation,omitempty"`
 }
 
-// URLCitation identifies the part of the answer that a page or document supports. The indexes are
-// code points of the answer. EndIndex is the position after the part.
+// URLCitation identifies the part of the answer that a page or document supports. The indexes count
+// the code points of the answer. EndIndex is the position after the part.
 type URLCitation struct {
 	StartIndex int    `json:"start_index"`
 	EndIndex   int    `json:"end_index"`
@@ -224,8 +224,8 @@ func tokenCounts(u domain.Usage) TokenCounts {
 }
 
 // annotations returns the citations of an answer, and a citation for each file that the run's
-// programs created. It is never nil, because clients reject null. Indexes are code points of the
-// text with its appendix.
+// programs created. The result is never nil, because clients reject null. Indexes count the code
+// points of the text with its appendix.
 func (v View) annotations(run *domain.Run, answer shownAnswer) []Annotation {
 	out := make([]Annotation, 0, len(run.Citations)+len(answer.files))
 	for _, c := range run.Citations {

@@ -12,8 +12,8 @@ import (
 //
 //	role ─► content … ─► tool_calls … ─► finish_reason, annotations ─► usage, if requested ─► [DONE]
 //
-// A stream that fails ends with an error instead, without [DONE]. It is used by one goroutine.
-// After an error of Append the stream is broken and must be closed.
+// A stream that fails ends with an error instead, without [DONE]. A CompletionStream is used by one
+// goroutine. After an error of Append the stream is broken and must be closed.
 type CompletionStream struct {
 	runID string
 	usage bool // whether the client requested the usage
@@ -87,7 +87,7 @@ func (s *CompletionStream) Append(b []byte, e domain.Event) (out []byte, ended b
 }
 
 // Cut appends an error to b. The error says that the stream ends although the run continues. The
-// caller uses it when the ingress stops or the connection to the event log is lost.
+// caller uses Cut when the ingress stops or the connection to the event log is lost.
 func (s *CompletionStream) Cut(b []byte) []byte { return s.fail(b, interruptedError(s.runID)) }
 
 // take encodes an event. It ignores types of events that have no counterpart in the protocol. A run
@@ -205,7 +205,7 @@ func (s *CompletionStream) end(b []byte, run *domain.Run) ([]byte, error) {
 	return append(b, "data: [DONE]\n\n"...), nil
 }
 
-// choice writes a chunk. If names is not nil, the chunk contains them.
+// choice writes a chunk. If the argument names is not nil, the chunk contains its ids.
 func (s *CompletionStream) choice(b []byte, c chunkChoice, names *RunNames) ([]byte, error) {
 	out := chunk{s.head, []chunkChoice{c}, names}
 	if s.usage {

@@ -7,10 +7,10 @@
 //	POST /v1/responses ─────────► ParseResponse ─────┘                └──► encoders of events ──► a stream
 //
 // Unknown fields are ignored, because the protocol grows. Known parameters that agents do not
-// support are rejected by name. All errors in a request are reported together. Types whose names
-// end with Request or Body are decoded requests. Functions whose names begin with New render
-// objects. Functions that validate receive a [Wrong], which collects the problems. The package
-// keeps no state between requests. Encoders of streams belong to one connection. Package
-// httpapi/openai contains the handlers that use this package. Packages run, runbody, voice and
-// realtime use its types for citations, attachments and errors.
+// support are rejected with an error that names them. All errors in a request are reported
+// together. Types whose names end with Request or Body are decoded requests. Functions whose names
+// begin with New render objects. Functions that validate receive a [Wrong], which collects the
+// problems. The package keeps no state between requests. Encoders of streams belong to one
+// connection. Package httpapi/openai contains the handlers that use this package. Packages run,
+// runbody, voice and realtime use its types for citations, attachments and errors.
 package openaiapi

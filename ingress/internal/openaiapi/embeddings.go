@@ -113,7 +113,8 @@ func (r *EmbeddingRequest) ResponseBytes(vectors, bytes int) int {
 }
 
 // Embeddings renders the response. Each vector consists of 32-bit floating-point numbers in
-// little-endian order. The result has the order of the input. vectors must not be empty.
+// little-endian order. The result has the order of the input. The argument vectors must not be
+// empty.
 func (r *EmbeddingRequest) Embeddings(model string, vectors [][]byte, tokens int64) []byte {
 	out := make([]byte, 0, r.ResponseBytes(len(vectors)+1, len(vectors[0])))
 	out = append(out, `{"object":"list","data":[`...)

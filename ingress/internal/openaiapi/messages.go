@@ -62,9 +62,9 @@ var partKinds = map[string]func(Part) *string{
 	"refusal":     func(p Part) *string { return p.Refusal },
 }
 
-// Read returns the text of the content, with one line for each part. field is the path of the
-// content in errors. Without content, the text is empty. Read omits images and files. It also omits
-// invalid parts, and reports them to the function wrong.
+// Read returns the text of the content, with one line for each part. The argument field is the path
+// of the content in errors. Without content, the text is empty. Read omits images and files. It
+// also omits invalid parts, and reports them to the function wrong.
 func (c *Content) Read(field string, wrong Wrong) string {
 	switch {
 	case c == nil:
@@ -134,8 +134,9 @@ type Said struct {
 	Outside bool                 // whether the call to which Result belongs may be missing from the request
 }
 
-// Read parses a list of messages. list is the path of the list in errors. Invalid messages are
-// reported to the function wrong. A message with an unknown role is also omitted.
+// Read parses a list of messages. The argument list is the path of the list in errors. Read reports
+// invalid messages to the function wrong. It omits a message with an invalid role, and a message
+// with the role tool that names no call.
 func Read(messages []Message, list string, wrong Wrong) []Said {
 	said := make([]Said, 0, len(messages))
 	for i, m := range messages {
@@ -187,9 +188,10 @@ type Conversation struct {
 	Results []Result // results of calls that are not in the request but in an earlier response
 }
 
-// Converse builds a conversation from messages. list is the path of the list of messages in errors.
-// System and developer messages may be anywhere; they become instructions in their order. If the
-// last message cannot be answered, Converse reports an error and returns only the instructions.
+// Converse builds a conversation from messages. The argument list is the path of the list of
+// messages in errors. System and developer messages may be anywhere; they become instructions in
+// their order. If the last message cannot be answered, Converse reports an error and returns only
+// the instructions.
 func Converse(said []Said, list string, wrong Wrong) Conversation {
 	var out Conversation
 	var instructions []Said
@@ -229,8 +231,9 @@ func oneText(said []Said) string {
 	return strings.Join(texts, "\n\n")
 }
 
-// CheckSession validates a session id. field is its path in errors. A session id has 1 to
-// maxSession characters. Characters that names may not contain are reported, too.
+// CheckSession validates a session id. The argument field is the path of the id in errors. A
+// session id has 1 to maxSession characters. Characters that names may not contain are reported,
+// too.
 func CheckSession(sessionID, field string, wrong Wrong) {
 	switch n, fault := utf8.RuneCountInString(sessionID), domain.NameFault(sessionID); {
 	case n == 0:

@@ -74,9 +74,9 @@ func (f *TextFormat) asked(field string, wrong Wrong) AskedOutput {
 	return askedSchema(f.Type, JSONFormat{Name: f.Name, Description: f.Description, Schema: f.Schema, Strict: f.Strict}, field, field, wrong)
 }
 
-// askedSchema returns the schema that a format specifies. at is the path, in errors, of the object
-// that contains the schema. field is the path of the format itself. The content of the schema is
-// checked later, by the code that accepts runs.
+// askedSchema returns the schema that a format specifies. The argument at is the path, in errors,
+// of the object that contains the schema. The argument field is the path of the format itself. The
+// content of the schema is checked later, by the code that accepts runs.
 func askedSchema(kind string, f JSONFormat, field, at string, wrong Wrong) AskedOutput {
 	switch kind {
 	// If the format contains no schema, the agent's own setting applies.

@@ -34,8 +34,8 @@ func (s *ResponseStream) call(call domain.ToolCall) {
 		at = len(s.items)
 		s.open(call)
 	}
-	// There is nothing to send: either the call is still running, or an earlier attempt has already
-	// reported its result.
+	// Send nothing if the call is still running, or if an earlier attempt has already reported its
+	// result.
 	if status := item.head().Status; status == itemInProgress || s.items[at].done {
 		return
 	} else if status == itemCompleted {
@@ -74,8 +74,9 @@ func (s *ResponseStream) indexFor(itemID string) int {
 	return -1
 }
 
-// open writes the start of a tool call. The item lacks the parts that later events add. The stored
-// item is complete, so that the final output has the code and the arguments.
+// open writes the start of a tool call. The item that it writes lacks the parts that later events
+// add. The item that it stores in s.items is complete, so that the final output has the code and
+// the arguments.
 func (s *ResponseStream) open(call domain.ToolCall) {
 	call.Status, call.Output = "running", nil
 	item := newToolItem(call, s.runID, s.response.Parley.SessionID)

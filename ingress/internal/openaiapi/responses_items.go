@@ -45,7 +45,7 @@ const (
 )
 
 // messageItem is the message of a response. Content has one part, except in the event that begins
-// the message, where it is empty.
+// the message, in which Content is empty.
 type messageItem struct {
 	itemHead
 	Role    string     `json:"role"` // always the text "assistant"
@@ -63,9 +63,9 @@ type textPart struct {
 
 // annotation is a citation. The citation of a web page contains the range of the text that the page
 // supports. The citation of a document contains the position after the supported text. The citation
-// of a file that a program created contains the range of the file's entry in the text, and a URL,
-// which is an addition to the protocol. Type determines which other fields are set. All positions
-// are code points of the text.
+// of a file that a program created contains the range of the file's entry in the text. It also
+// contains a URL, which is an addition to the protocol. Type determines which other fields are set.
+// All positions count the code points of the text.
 type annotation struct {
 	Type        string  `json:"type"`
 	ContainerID string  `json:"container_id,omitempty"`
@@ -98,7 +98,7 @@ type searchSource struct {
 	URL  string `json:"url"`
 }
 
-// codeItem is a call of the code interpreter. A program that runs has no outputs yet.
+// codeItem is a call of the code interpreter. A program that is still running has no outputs.
 type codeItem struct {
 	itemHead
 	Code        string    `json:"code"`
@@ -119,8 +119,9 @@ type fileSearchItem struct {
 	Results []struct{} `json:"results"` // always null, because the annotations contain the results that the answer used
 }
 
-// mcpItem is a call of a tool for which the protocol has no other type of item. All tools except
-// searches and the code interpreter have this type. At most one of Output and Error is set.
+// mcpItem is a call of a tool for which the protocol has no other type of item. Calls of all tools
+// except searches, the code interpreter and the client's tools have this type. At most one of
+// Output and Error is set.
 type mcpItem struct {
 	itemHead
 	ServerLabel       string  `json:"server_label"`
@@ -182,9 +183,9 @@ func callOfFunction(itemID string) (callID string, ok bool) {
 	return prefixCall + "_" + rest, ok
 }
 
-// runOfItem returns the id of the run for an item id. message reports whether the item is the run's
-// message. issued is false if no item can have this id. runOfItem checks only the form of the id;
-// the run may not exist or may belong to another caller.
+// runOfItem returns the id of the run for an item id. The result message reports whether the item
+// is the run's message. The result issued is false if no item can have this id. runOfItem checks
+// only the form of the id; the run may not exist or may belong to another caller.
 func runOfItem(itemID string) (runID string, message, issued bool) {
 	prefix, rest, _ := strings.Cut(itemID, "_")
 
@@ -246,8 +247,8 @@ func citedFile(c domain.Citation) string {
 
 // newToolItem renders a tool call. If the protocol has a type for this tool, the item has that
 // type. Otherwise it has the type for tools of MCP servers. A call of the client's tool is a
-// functionItem. A call with an unknown status counts as in progress. Invalid input or output of a
-// tool leaves the text empty.
+// functionItem. A call with an unknown status counts as in progress. If the input or output of a
+// search or program lacks a text, this text is empty in the item.
 func newToolItem(call domain.ToolCall, runID, sessionID string) Item {
 	if call.Client {
 		status := callStatus(call.Status)

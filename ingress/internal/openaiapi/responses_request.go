@@ -144,9 +144,9 @@ func ParseResponse(body *ResponseBody, wrong Wrong) ResponseAsk {
 }
 
 // Resolve replaces the references to answers with the texts that the function answer returns. If
-// answer returns false for keep, the messages up to that answer are dropped, because the session
-// already contains them or they are too old. answer is called once for each referenced answer, in
-// their order. System and developer messages are always kept.
+// answer returns false for keep, the messages up to the referenced answer are dropped, because the
+// session already contains them or they are too old. The function answer is called once for each
+// referenced answer, in their order. System and developer messages are always kept.
 func (ask *ResponseAsk) Resolve(answer func(runID string) (text string, keep bool)) {
 	said := make([]Said, 0, len(ask.said))
 	for _, s := range ask.said {
@@ -250,8 +250,8 @@ func (item *InputItem) isMessage() bool {
 }
 
 // reference records that an item refers to an item of an earlier response. If that earlier item is
-// a message or a call, reference also adds an entry to said. The text of the referenced message is
-// unknown here. Resolve adds it later.
+// a message or a call, reference also adds an entry to the list said. The text of the referenced
+// message is unknown here. Resolve adds it later.
 func (item *InputItem) reference(field string, said []Said, references []Reference, wrong Wrong) ([]Said, []Reference) {
 	runID, message, issued := runOfItem(deref(item.ID))
 	if !issued {

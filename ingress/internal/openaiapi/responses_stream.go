@@ -43,7 +43,7 @@ type ResponseStream struct {
 	ended bool
 }
 
-// sentItem is an item whose start was sent. done reports whether its end was sent, too.
+// sentItem is an item whose start was sent. The field done reports whether its end was sent, too.
 type sentItem struct {
 	item Item
 	done bool
@@ -70,7 +70,7 @@ func (s *ResponseStream) Append(b []byte, e domain.Event) (out []byte, ended boo
 }
 
 // Cut appends an error to b. The error says that the stream ends although the run continues. The
-// caller uses it when the ingress stops or the connection to the event log is lost.
+// caller uses Cut when the ingress stops or the connection to the event log is lost.
 func (s *ResponseStream) Cut(b []byte) (out []byte) {
 	s.out = b
 	s.fail(interruptedError(s.runID))
@@ -249,7 +249,8 @@ func (s *ResponseStream) end(data []byte) error {
 }
 
 // complete writes the remaining events of a completed run, such as tool calls, text and
-// annotations. It closes open items. fresh is the part of the text that was not sent yet.
+// annotations. It closes open items. The argument fresh is the part of the text that was not sent
+// yet.
 func (s *ResponseStream) complete(run *domain.Run, fresh string) {
 	s.begin()
 	for _, call := range run.ToolCalls {
@@ -309,8 +310,8 @@ func (s *ResponseStream) add(item Item) {
 	s.items = append(s.items, sentItem{item: item})
 }
 
-// close writes the end of an item with its final content. item replaces the item that was stored at
-// the start.
+// close writes the end of an item with its final content. The argument item replaces the item that
+// was stored at the start.
 func (s *ResponseStream) close(at int, item Item) {
 	s.items[at] = sentItem{item: item, done: true}
 	s.write("response.output_item.done", itemEvent{at, item})

@@ -30,7 +30,7 @@ type Stop struct {
 // Either marks Stop as a union: either one text or a list of texts.
 func (*Stop) Either() {}
 
-// texts returns the stop sequences, or nil if there are none. An empty text counts as no stop
+// texts returns the stop sequences, or nil if there are none. A single empty text counts as no stop
 // sequence.
 func (s *Stop) texts() []string {
 	if s == nil || s.One == "" && len(s.Many) == 0 {
@@ -72,9 +72,9 @@ var (
 )
 
 // Settings validates the model settings. It returns the settings and the names that the request
-// uses for them, or nil if there are none. If both limits of tokens are set, max_completion_tokens
-// applies. The second result is for errors that are found later, when the settings are checked for
-// the agent's model.
+// uses for them, or nil if there are none. If max_tokens and max_completion_tokens are both set,
+// max_completion_tokens applies. The second result is for errors that are found later, when the
+// settings are checked for the agent's model.
 func (r *CompletionSettings) Settings(wrong Wrong) (*domain.RunSettings, map[domain.Setting]string) {
 	names := completionNames
 	limit := r.MaxCompletionTokens

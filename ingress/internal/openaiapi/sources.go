@@ -190,9 +190,9 @@ func markdownText(s string) string {
 var appendix = regexp.MustCompile(`(?:\n\n\*\*Sources\*\*\n(?:\n- \[\d+\] [^\n]+)+)?(?:\n\n\*\*Files\*\*\n(?:\n- !?\[[^\n]+\]\([^\n]+\))+)?\s*$`)
 
 // withoutAppendix removes the appendix from an answer that a client sends back as history.
-// Otherwise the appendix would cost tokens, and models would imitate it. withoutAppendix removes
-// nothing if the text after the heading does not have exactly the form of an appendix, because the
-// heading may belong to the answer itself.
+// Otherwise the appendix would cost tokens, and models would imitate it. If the text after the
+// heading does not have exactly the form of an appendix, withoutAppendix removes nothing. The
+// heading may then belong to the answer itself.
 func withoutAppendix(text string) string {
 	// The list of sources precedes the list of files, so the heading of the sources is searched
 	// first.

@@ -12,7 +12,7 @@ import (
 //
 //	user … ─► (assistant with calls ─► tool …) … ─► assistant …
 //
-// It belongs to one request. The current exchange is in questions, rounds and answers; finish
+// A talk belongs to one request. The current exchange is in questions, rounds and answers; finish
 // returns it.
 type talk struct {
 	// Records errors; the messages after an error are still read.
@@ -120,8 +120,9 @@ func (t *talk) endExchange() {
 
 // finish returns the message to answer and the history. It returns false if the last message is
 // neither a message of the user nor the result of a call. The message is empty if it has only
-// files. If calls follow the message, their rounds are the last entry of the history. A
-// conversation may consist only of results whose calls are in an earlier response.
+// files, or AttachedText if the request also has results of earlier calls. If calls follow the
+// message, their rounds are the last entry of the history. A conversation may consist only of
+// results whose calls are in an earlier response.
 func (t *talk) finish() (message string, history []domain.Exchange, ok bool) {
 	t.endRound()
 	if len(t.answers) > 0 || len(t.questions) == 0 {
@@ -166,9 +167,9 @@ func readCalls(calls []MessageCall, at string, wrong Wrong) (out []domain.Client
 // maxCallID is the maximum length of a call's id, in bytes.
 const maxCallID = 200
 
-// newCall returns a call. arguments should be JSON, but they come from a model and may be invalid.
-// Invalid JSON becomes a JSON string, because the model must see what it wrote. Empty arguments
-// become an empty object.
+// newCall returns a call. The text in arguments should be JSON, but it comes from a model and may
+// be invalid. Invalid JSON becomes a JSON string, because the model must see what it wrote. An
+// empty text becomes an empty object.
 func newCall(id, name, arguments, field string, wrong Wrong) domain.ClientCall {
 	if id == "" || len(id) > maxCallID {
 		wrong(field, codeInvalidValue, "must have 1 to %d bytes", maxCallID)
@@ -182,8 +183,8 @@ func newCall(id, name, arguments, field string, wrong Wrong) domain.ClientCall {
 	return call
 }
 
-// newResult returns the result of a call. text may be JSON. Only objects and lists are taken as
-// JSON: the text "1" stays a text. Invalid JSON becomes a JSON string.
+// newResult returns the result of a call. The argument text may be JSON. Only objects and lists are
+// taken as JSON: the text "1" stays a text. Invalid JSON becomes a JSON string.
 func newResult(callID, text string) *domain.ClientResult {
 	raw := json.RawMessage(text)
 	if len(text) == 0 || text[0] != '{' && text[0] != '[' || !json.Valid(raw) {

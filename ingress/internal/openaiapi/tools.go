@@ -27,10 +27,10 @@ type FunctionSpec struct {
 // typeFunction is the only type of tools and calls that is supported.
 const typeFunction = "function"
 
-// readTools converts the tools of a request. It returns nil if there are none. within is the path
-// from a tool to the object that describes its function: "" or ".function". The names and schemas
-// are checked later. The field Return of the result is set, so the run ends with the calls, and the
-// client makes them. Errors are reported to the function wrong.
+// readTools converts the tools of a request. It returns nil if there are none. The argument within
+// is the path from a tool to the object that describes its function: "" or ".function". The names
+// and schemas are checked later. The field Return of the result is set, so the run ends with the
+// calls, and the client makes them. Errors are reported to the function wrong.
 func readTools(tools *[]FunctionTool, choice *json.RawMessage, within string, wrong Wrong) *domain.ClientTools {
 	if len(value(tools)) == 0 {
 		if name := readChoice(choice, nil, wrong); name != "" && name != domain.ChoiceNone && name != domain.ChoiceAuto {
@@ -100,8 +100,8 @@ func readChoice(raw *json.RawMessage, tools []domain.ClientTool, wrong Wrong) st
 	return ""
 }
 
-// responseTool is a tool of the client in a response. Strict is always false, and Description is
-// null if the tool has none.
+// responseTool is a tool of the client in a response. Strict repeats the value in the request, or
+// is true without such a value. Description is null if the tool has no description.
 type responseTool struct {
 	Type        string          `json:"type"` // always function
 	Name        string          `json:"name"`
@@ -121,8 +121,8 @@ func strictTools(tools *[]FunctionTool) []bool {
 }
 
 // shownTools returns the tools and the choice of tools of a request in the form that responses
-// have. strict is the result of strictTools. shown is never nil. choice is a string or an object with
-// the name of a function.
+// have. The argument strict is the result of strictTools. The result shown is never nil. The result
+// choice is a string or an object with the name of a function.
 func shownTools(tools *domain.ClientTools, strict []bool) (shown []responseTool, choice any) {
 	shown, choice = []responseTool{}, domain.ChoiceAuto
 	if tools == nil {

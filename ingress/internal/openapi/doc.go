@@ -12,5 +12,5 @@
 // so functions of this package return no errors: they panic, or return zero values.
 //
 // The handlers do not use the document to check requests. They have their own rules, and the tests
-// compare both.
+// compare these rules with the document.
 package openapi

@@ -20,7 +20,8 @@ func (c ErrorCode) DistinctTitle() string {
 	return c.Title
 }
 
-// ErrorCodes lists the error codes by status. The order is that of the document.
+// ErrorCodes lists the error codes in the order of the document, which is the order of their
+// statuses.
 func ErrorCodes() []ErrorCode {
 	var out []ErrorCode
 	for _, code := range schemas().At("ErrorCode").Objects("oneOf") {

@@ -58,8 +58,8 @@ func withHead(root object) object {
 	return out
 }
 
-// addHead adds the HEAD operation of a path. It has the same description as GET and returns the
-// same headers. Its operationId begins with "head-".
+// addHead adds the HEAD operation of a path. The operation has the same description as GET and
+// returns the same headers. Its operationId begins with "head-".
 func addHead(operations object) object {
 	get := operations.At("get")
 	if get == nil || get.Flag("x-no-head") {

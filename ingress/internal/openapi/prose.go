@@ -28,7 +28,7 @@ type Block struct {
 }
 
 // Heading contains the text of a heading and its anchor. The anchor is unique only if the heading
-// is.
+// is unique.
 type Heading struct{ Text, Anchor string }
 
 // Span is a piece of text. It is code, strong text, a link if Link is set, or plain text. At most
@@ -137,8 +137,8 @@ func textFor(n ast.Node, source []byte) string {
 }
 
 // anchor returns the URL fragment for a title: the title in lower case, with a hyphen for each
-// sequence of characters other than letters and digits. Titles without such characters have the
-// fragment "".
+// sequence of characters between ASCII letters and digits. A title without ASCII letters and digits
+// has the fragment "".
 func anchor(title string) string {
 	return strings.Join(strings.FieldsFunc(strings.ToLower(title), func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < '0' || r > '9')

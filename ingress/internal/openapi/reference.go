@@ -88,8 +88,9 @@ func (s Schema) Link() string { return schemasPath + "#" + s.Anchor }
 // the API.
 var methods = []string{"get", "post", "put", "delete"}
 
-// Read returns the document as the documentation pages show it. It takes some milliseconds, so its
-// callers keep the page that they render from it. Operations whose tag is unknown are left out.
+// Read returns the document as the documentation pages show it. Read takes some milliseconds, so
+// its callers keep the page that they render from the result. Operations whose tag is unknown are
+// left out.
 func Read() Reference {
 	root := read().root
 	info := root.At("info")
@@ -129,7 +130,7 @@ func addOperation(groups []Group, op object, operation Operation) {
 }
 
 // newOperation reads an operation. Parameters that the path item declares apply to all its methods.
-// root is the whole document, for references.
+// The argument root is the whole document, which contains the targets of references.
 func newOperation(root object, path, method string, item object) Operation {
 	op := item.At(method)
 	out := Operation{
@@ -256,7 +257,7 @@ func newSchema(name string, schema object) Schema {
 }
 
 // fields lists the members of an object. The members of nested objects are listed with their paths.
-// within is the path of the object, with a dot at its end, or "".
+// The argument within is the path of the object, with a dot at its end, or "".
 func fields(schema object, within string) []Field {
 	var out []Field
 	required := schema.List("required")

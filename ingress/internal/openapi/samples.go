@@ -23,7 +23,8 @@ type Sample struct {
 }
 
 // samples reads the example requests of an operation, which are in x-requests. The parameters of
-// the path are filled in. The body is one of the examples of the operation's body, by name.
+// the path are filled in. If a request names an example of the operation's body, the body is that
+// example.
 func samples(op object, operation Operation) []Sample {
 	var out []Sample
 	for _, request := range op.Objects("x-requests") {
@@ -136,8 +137,8 @@ func (s Sample) OwnHeaders() string {
 	return string(raw)
 }
 
-// Curl returns the sample as a curl command. base is the base URL of the service. Each header is on
-// its own line. The command works in a POSIX shell if the variables are set.
+// Curl returns the sample as a curl command. The argument base is the base URL of the service. Each
+// header is on its own line. The command works in a POSIX shell if the variables are set.
 func (s Sample) Curl(base string) string {
 	words := []string{"curl"}
 	switch {

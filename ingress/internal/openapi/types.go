@@ -21,8 +21,8 @@ var words = map[string]string{
 // path.
 const schemasPath = "/docs/api/schemas"
 
-// schemaAnchor returns the URL fragment of a named schema. It is unique, because names of schemas
-// are.
+// schemaAnchor returns the URL fragment of a named schema. The fragment is unique, because the
+// names of schemas are unique.
 func schemaAnchor(name string) string { return "schema-" + name }
 
 // typeName returns a short description of a schema. A reference is described by its name only.

@@ -53,9 +53,8 @@ func (d *document) endpoint(o operation, b *base) (domain.Endpoint, error) {
 		return e, err
 	}
 
-	// The widest bounds are tried first, so that small schemas are copied completely.
-	// Each pass counts from the beginning. Only the work of the whole import is counted across
-	// passes.
+	// Try the widest bounds first, so that small schemas are copied completely. Each pass counts
+	// its copied values from zero. The work of the whole import is counted across passes.
 	for _, bound := range bounds {
 		pass := bound
 		pass.d = d
@@ -188,7 +187,7 @@ func addressFor(address string, parameters []parameter) (string, error) {
 }
 
 // finish returns the validated schema of a tool's arguments. It changes s. The error is errTooLarge
-// if the schema has more than maxSchema bytes, and another skip if it cannot be used for
+// if the schema has more than maxSchema bytes. It is another skip if the schema cannot be used for
 // validation. The result consists of plain JSON values, so it does not share memory with the
 // document.
 func finish(s shape) (any, error) {
@@ -302,8 +301,9 @@ func (s *shape) nameable() error {
 }
 
 // jsonFor returns the description of the first media type in content that is JSON. It returns false
-// if there is none. Parameters of the media type, such as charset, are ignored. Exact JSON is
-// preferred to wildcards. Types such as application/problem+json are not accepted.
+// if there is none. Parameters of the media type, such as charset, are ignored. The type
+// application/json is preferred to wildcards such as application/*. Types such as
+// application/problem+json are not accepted.
 func jsonFor(content map[string]any) (any, bool) {
 	for _, wanted := range []string{"application/json", "application/*", "*/*"} {
 		for _, kind := range slices.Sorted(maps.Keys(content)) {

@@ -34,8 +34,8 @@ type Skipped struct {
 	Reason string
 }
 
-// These constants are the codes of problems. Parley's API uses the same codes. They are repeated
-// here, because this package does not import the HTTP kit.
+// These constants are the codes of problems. Parley's API uses the same codes. The codes are
+// repeated here, because this package does not import package httpx.
 const (
 	CodeRequired  = "required"
 	CodeInvalid   = "invalid_value"

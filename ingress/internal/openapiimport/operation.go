@@ -15,7 +15,8 @@ import (
 // These are the methods that OpenAPI defines. Some of them are skipped later; see sideEffect.
 var verbs = []string{"get", "head", "post", "put", "patch", "delete", "options", "trace"}
 
-// operation is one method of a path. It is created by operations and does not change afterwards.
+// operation is one method of a path. The function operations creates it. It does not change
+// afterwards.
 type operation struct {
 	// Key in the object paths, which begins with a slash.
 	path   string
@@ -85,7 +86,7 @@ func (d *document) operations() []operation {
 
 var (
 	// unfit matches characters that are not allowed in tool names. ownTools contains the names of
-	// the tools that every agent has.
+	// the built-in tools.
 	unfit    = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
 	ownTools = []string{"webSearch", "codeExecution", "knowledge", "httpRequest", "mcp", "voice"}
 )
@@ -94,8 +95,9 @@ var (
 const maxName = 64
 
 // nameFor returns a tool name for an operation. No two operations get the same name. The name
-// consists of the operationId or, without one, of the method and path, with underscores for other
-// characters. It has at most maxName characters. nameFor adds the name to taken.
+// consists of the operationId or, if there is none, of the method and the path. Underscores replace
+// the characters that tool names may not contain. The name has at most maxName characters. nameFor
+// adds it to the argument taken.
 func nameFor(o operation, taken map[string]bool) string {
 	plain := strings.Trim(unfit.ReplaceAllString(o.id, "_"), "_")
 	if plain == "" {

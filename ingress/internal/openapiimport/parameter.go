@@ -28,7 +28,7 @@ type parameter struct {
 }
 
 // pair returns the text "name={variable}" that stands for the parameter in the query of a URL
-// template. The name is escaped. The variable is not, because the values are escaped in each call.
+// template. The name is escaped. The variable is not escaped, because each call escapes its value.
 func (p parameter) pair() string { return url.QueryEscape(p.name) + "={" + p.argument + "}" }
 
 // otherHeaders are the header parameters that OpenAPI ignores, because other fields of the document
@@ -36,9 +36,9 @@ func (p parameter) pair() string { return url.QueryEscape(p.name) + "={" + p.arg
 var otherHeaders = []string{"accept", "content-type", "authorization"}
 
 // parameters returns the parameters of an operation, including those of its path item. The
-// parameters in the path come first, and the others follow in document order. A variable of the
-// path that the document does not describe becomes a parameter of type string. Header and cookie
-// parameters are left out. The error is a skip if a required parameter cannot be sent.
+// parameters in the path come first, and the others follow in document order. A path variable that
+// the document does not describe becomes a parameter of type string. Header and cookie parameters
+// are left out. The error is a skip if a required parameter cannot be sent.
 func (d *document) parameters(o operation) ([]parameter, error) {
 	var all []parameter
 
@@ -87,9 +87,10 @@ func (d *document) parameters(o operation) ([]parameter, error) {
 	return wanted, nil
 }
 
-// parameter reads a parameter. If a call cannot provide values for an optional parameter, the field
-// in of the result is empty, and the caller omits the parameter. If such a parameter is required,
-// the error is a skip. The result's field joined is set for a list that is sent as one text.
+// parameter reads a parameter. If a call cannot provide values for a required parameter, the error
+// is a skip. For an optional parameter, the field in of the result is then neither path nor query,
+// and the caller omits the parameter. The result's field joined is set for a list that is sent as
+// one text.
 func (d *document) parameter(object map[string]any) (parameter, error) {
 	p := parameter{in: stringValue(object, "in"), name: stringValue(object, "name"), description: stringValue(object, "description")}
 	p.required = object["required"] == true || p.in == "path"
@@ -128,9 +129,9 @@ func (d *document) parameter(object map[string]any) (parameter, error) {
 }
 
 // form determines how the values of a parameter are serialized. If they cannot be serialized, it
-// returns the reason. The method form sets p.joined for lists that are sent as one text, and gives
-// p the schema string if it has none. The defaults are those of OpenAPI: simple in paths, and form,
-// with explode, in queries.
+// returns the reason. The method form sets p.joined for lists that are sent as one text. If p has
+// no schema, form sets p.schema to the type string. The defaults are those of OpenAPI: simple in
+// paths, and form, with explode, in queries.
 func (d *document) form(object map[string]any, p *parameter) (reason string) {
 	if p.schema == nil {
 		p.schema = map[string]any{"type": "string"}
@@ -198,8 +199,8 @@ func (p *pass) parameter(param parameter) (any, error) {
 	if param.joined != "" {
 		between := map[string]string{",": "commas", " ": "spaces", "|": "the sign |"}[param.joined]
 
-		// The descriptions of arguments are kept even in passes that drop those of schemas, because
-		// the model could not guess the format.
+		// The descriptions of arguments are kept even in passes that drop the descriptions of
+		// schemas. Without them, the model could not guess the format.
 		said = p.text(said, max(p.texts, 80)) + "\nSeveral values are separated by " + between + "." + p.choices(param.schema)
 		return map[string]any{"type": "string", "description": strings.TrimSpace(said)}, nil
 	}

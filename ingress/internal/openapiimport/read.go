@@ -23,8 +23,8 @@ const (
 	maxValues = 500_000
 )
 
-// document is an OpenAPI document in the form of plain JSON values. It is created by open for one
-// import, and is used by one goroutine.
+// document is an OpenAPI document in the form of plain JSON values. The function open creates it
+// for one import. It is used by one goroutine.
 type document struct {
 	// The whole document; never changed.
 	root   map[string]any
@@ -109,8 +109,8 @@ func parse(raw []byte) (value any, err error) {
 }
 
 // nodes estimates the number of values in a YAML text. The estimate may be much too high, but is
-// never much too low. It needs no parsing: each value of a YAML text except the first needs one of
-// these signs.
+// never much too low. nodes does not parse the text. It counts certain signs, because each value of
+// a YAML text except the first needs one of them.
 func nodes(raw []byte) int {
 	n := 0
 	for _, sign := range []string{",", "\n", ": ", "- ", "[", "{"} {
@@ -168,8 +168,8 @@ func (r *reader) measure(value any, depth int) error {
 	return nil
 }
 
-// value converts a YAML node to a JSON value. depth is the nesting depth of the node. An unknown
-// kind becomes null. Aliases are copied, so a cyclic alias ends at maxDepth.
+// value converts a YAML node to a JSON value. The argument depth is the nesting depth of the node.
+// An unknown kind becomes null. Aliases are copied, so a cyclic alias ends at maxDepth.
 func (r *reader) value(n *yaml.Node, depth int) (any, error) {
 	if err := r.take(depth); err != nil {
 		return nil, err
@@ -237,8 +237,8 @@ func (r *reader) mapping(n *yaml.Node, depth int) (any, error) {
 }
 
 // merge adds the members of a merge key's object, or of a list of objects. The first object in a
-// list takes precedence. Values that are not objects are ignored. into keeps the members that it
-// has.
+// list takes precedence. Values that are not objects are ignored. The members that the argument
+// into already has are not replaced.
 func merge(into map[string]any, value any) {
 	list, several := value.([]any)
 	if !several {

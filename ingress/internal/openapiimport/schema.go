@@ -31,8 +31,8 @@ var (
 )
 
 // pass is one attempt to copy schemas within certain bounds. It replaces each reference with a copy
-// of its target. The copies share only values that do not change. A pass is used once, for one
-// operation.
+// of its target. The copies share with the document only values that do not change. A pass is used
+// once, for one operation.
 type pass struct {
 	d    *document
 	left int // number of values that this pass may still copy
@@ -60,8 +60,8 @@ var bounds = []pass{
 	{left: 3000, depth: 1},
 }
 
-// take counts n copied values. It returns an error if that exceeds the limit of the schema or of
-// the whole import. The errors are errTooLarge and errWork.
+// take counts n copied values. It returns an error if the number of copied values exceeds the limit
+// of the schema or of the whole import. The errors are errTooLarge and errWork.
 func (p *pass) take(n int) error {
 	p.left -= n
 	p.d.work -= n
@@ -75,8 +75,8 @@ func (p *pass) take(n int) error {
 	}
 }
 
-// schema copies a schema. depth is its nesting depth. A schema deeper than the pass allows becomes a
-// stub, which accepts any value of its type.
+// schema copies a schema. The argument depth is the nesting depth of the schema. A schema deeper
+// than the pass allows becomes a stub, which accepts any value of its type.
 func (p *pass) schema(value any, depth int) (any, error) {
 	if err := p.take(1); err != nil {
 		return nil, err
@@ -207,7 +207,7 @@ func (p *pass) keywords(object map[string]any, depth int) (any, error) {
 }
 
 // below copies a nested schema. It keeps the values true and false where these are valid schemas.
-// items is the exception: model providers expect an object there.
+// The keyword items is the exception: model providers expect an object there.
 func (p *pass) below(key string, value any, depth int) (any, error) {
 	if b, ok := value.(bool); ok && key != "items" {
 		return b, nil
@@ -302,7 +302,7 @@ func (p *pass) dialect(object, out map[string]any) any {
 }
 
 // nullable returns the schema with null as an allowed value, if OpenAPI 3.0 marks the schema as
-// nullable. It changes out. object is the schema in the document.
+// nullable. It changes out. The argument object is the schema in the document.
 func (p *pass) nullable(object, out map[string]any) any {
 	if !p.d.legacy || object["nullable"] != true {
 		return out

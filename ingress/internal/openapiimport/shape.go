@@ -59,7 +59,8 @@ func (p *pass) shape(value any) (shape, error) {
 }
 
 // follow flattens the target of a reference into a shape. A recursive reference is detected by
-// p.within, from which the reference is removed at the end. into is replaced, even after an error.
+// p.within, from which the reference is removed at the end. The argument into is replaced, even
+// after an error.
 func (p *pass) follow(ref string, into *shape) error {
 	target, err := p.d.lookup(ref)
 	if err != nil {
@@ -176,8 +177,8 @@ func (s *shape) take(other shape, how string) {
 	}
 }
 
-// add adds a property. If the shape already has this property, the two schemas are combined: if how
-// is allOf, a value must match both of them, and otherwise at least one of them.
+// add adds a property. If the shape already has this property, the two schemas are combined: if the
+// argument how is allOf, a value must match both of them, and otherwise at least one of them.
 func (s *shape) add(name string, schema any, how string) {
 	old, known := s.properties[name]
 	switch {

@@ -70,8 +70,8 @@ type Person struct {
 }
 
 // Begin returns the URL to which the browser must be redirected, and the state of the login. It
-// returns the error unavailable if the provider cannot be reached. It changes nothing, so an
-// abandoned login leaves no trace.
+// returns an error with the code unavailable if the provider cannot be reached. Begin changes
+// nothing, so an abandoned login leaves no trace.
 func (p *Provider) Begin(ctx context.Context) (string, Attempt, error) {
 	known, err := p.discovered(ctx)
 	if err != nil {

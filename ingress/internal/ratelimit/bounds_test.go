@@ -233,7 +233,8 @@ func TestPeekWhileTheDatabaseIsUnreachable(t *testing.T) {
 
 // TestDemoIsExactOverIngressesAndRestarts moves recorded requests into the past instead of waiting.
 // It compares the results with its own count. Eight steps of 6.7 s are 6.4 s shorter than the
-// window, and nine are longer, so the results do not change if the test takes up to six seconds.
+// window, and nine steps are longer. The results therefore do not change if the test takes up to
+// six seconds.
 func TestDemoIsExactOverIngressesAndRestarts(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)

@@ -24,7 +24,7 @@ type demoTier struct {
 	counter Counter
 	limit   int
 	now     func() time.Time
-	seed    maphash.Seed           // seed of the hash that assigns clients to the locks in turns
+	seed    maphash.Seed           // seed of the hash that assigns clients to the locks in the field turns
 	turns   [stripes]chan struct{} // locks; without them, concurrent counts of a client would each occupy a connection during the wait
 
 	mu     sync.Mutex

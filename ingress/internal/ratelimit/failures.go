@@ -17,8 +17,8 @@ type Failures struct {
 	counts map[string]failureCount
 }
 
-// failureCount is the number of failures of a name in the current window. It is 0 after the window
-// has ended.
+// failureCount is the number of failures of a name in the current window. It counts as 0 after the
+// window has ended.
 type failureCount struct {
 	n     int
 	until time.Time

@@ -158,8 +158,8 @@ func (l *Limits) Plenty(caller domain.Caller) bool {
 }
 
 // Refund puts back the token that Check has taken for a request that turned out to be a replay. The
-// requests of demo clients and widget visitors are not refunded. A refund after the tokens have
-// expired is lost.
+// requests of demo clients are not refunded. For a widget visitor, only the run is refunded, not
+// the request. A refund after the tokens have expired is lost.
 func (l *Limits) Refund(caller domain.Caller) {
 	switch {
 	case caller.Visitor.ID != "":

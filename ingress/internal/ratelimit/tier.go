@@ -130,8 +130,8 @@ func (t *tier) lease(ctx context.Context, key string, b *bucket) {
 	}()
 }
 
-// untilToken returns the time until a bucket has a whole token. left is the number of tokens that
-// the bucket has.
+// untilToken returns the time until a bucket has a whole token. The argument left is the number of
+// tokens that the bucket has.
 func (t *tier) untilToken(left float64) time.Duration {
 	return time.Duration((1 - min(1, left)) / t.perSecond * float64(time.Second))
 }
@@ -139,9 +139,9 @@ func (t *tier) untilToken(left float64) time.Duration {
 // closed returns the decision of a tier whose limit is zero.
 func (t *tier) closed() Decision { return Decision{Tier: t.name, Reset: Window, RetryAfter: Window} }
 
-// refusal returns the decision during a pause. If the bucket is empty, the decision is a refusal.
-// After a failed lease it is the zero Decision, and take returns the error of the lease. The caller
-// must hold b.mu.
+// refusal returns the decision during a pause. If the last lease was refused, the decision is a
+// refusal. If the last lease failed, the decision is zero, and take returns the error of the lease.
+// The caller must hold b.mu.
 func (t *tier) refusal(b *bucket, wait time.Duration) Decision {
 	if !b.refused {
 		return Decision{}

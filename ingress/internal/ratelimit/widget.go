@@ -17,8 +17,8 @@ type Widget struct {
 
 // widgets counts each request of a visitor in several tiers. A client that invents many visitor ids
 // reaches the limit of its IP address. A client with many addresses reaches the limit of the agent.
-// New widget tokens have a separate limit, so that visitors who already have a token can still chat
-// when a client has used up that limit.
+// New widget tokens have a separate limit. If a client uses up that limit, visitors who already
+// have a token can still chat.
 type widgets struct{ visitor, address, agent, tokens *tier }
 
 // turn is a tier, and the key under which the tier counts a request.
@@ -92,8 +92,8 @@ func (l *Limits) WidgetAddress(ctx context.Context, client string) (Decision, er
 	return l.widgets.address.take(ctx, client)
 }
 
-// WidgetToken counts the creation of a widget token for an agent's visitor. It is separate from the
-// limit on runs.
+// WidgetToken counts the creation of a widget token for an agent's visitor. The limit on tokens is
+// separate from the limit on runs.
 func (l *Limits) WidgetToken(ctx context.Context, agentID string) (Decision, error) {
 	return l.widgets.tokens.take(ctx, agentID)
 }

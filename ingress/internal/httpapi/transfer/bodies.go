@@ -33,9 +33,9 @@ type Bodies struct {
 	Permit func(c *gin.Context) httpx.SessionCheck
 }
 
-// Receive takes a slot for a request and returns a reader for the rest of its body. limit is the
-// maximum size of the whole body in bytes. The wait for a slot takes at most the Queue time of the
-// policy. The errors are those of the function Receive.
+// Receive takes a slot for a request and returns a reader for the rest of its body. The argument
+// limit is the maximum size of the whole body in bytes. The wait for a slot takes at most the Queue
+// time of the policy. The errors are those of the function Receive.
 func (b *Bodies) Receive(c *gin.Context, limit int64) (body io.Reader, leave func(), err error) {
 	in, err := Receive(c, OwnerFor(c), b.Permit(c), Step{All: &b.Limiter, Max: limit})
 	if err != nil {
@@ -45,11 +45,11 @@ func (b *Bodies) Receive(c *gin.Context, limit int64) (body io.Reader, leave fun
 }
 
 // message is an upload that sets no deadline after its last byte. The request may then wait for its
-// run, and the client is not slow during this wait. Package httpx reads it.
+// run, and the client does not count as slow during this wait. Package httpx reads the upload.
 type message struct{ in *Upload }
 
-// Read reads from the body. At its end, Read records that the client has sent everything. An error
-// at the end means that another transfer has taken the slot.
+// Read reads from the body. At its end, Read records that the client has sent everything. Read then
+// returns an error instead of io.EOF if another transfer has taken the slot.
 func (m message) Read(p []byte) (int, error) {
 	n, err := m.in.Read(p)
 	if err == io.EOF { //nolint:errorlint // a body never wraps io.EOF

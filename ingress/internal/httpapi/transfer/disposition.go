@@ -18,8 +18,8 @@ const (
 
 // disposition returns the Content-Disposition header for a file. Any program may have chosen the
 // file's name. The header therefore contains a safe form of the name: it cannot break the header,
-// name another folder or mislead people who read it. inline says whether browsers may show the
-// file.
+// name another folder or mislead people who read it. The argument inline says whether browsers may
+// show the file.
 func disposition(inline bool, name string) string {
 	kind := "attachment"
 	if inline {
@@ -39,7 +39,8 @@ func disposition(inline bool, name string) string {
 }
 
 // savedName returns the last element of a path, without invisible and bidirectional characters,
-// truncated to maxNameBytes bytes. An empty or dotted name becomes defaultName.
+// truncated to maxNameBytes bytes. A name without any character other than dots and spaces becomes
+// defaultName.
 func savedName(name string) string {
 	name = name[strings.LastIndexAny(name, `/\`)+1:]
 	name = strings.TrimSpace(strings.Map(replaceInvisible, name))

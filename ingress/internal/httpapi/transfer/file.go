@@ -26,8 +26,9 @@ const filePolicy = "sandbox; default-src 'none'"
 const FileVaries = "Cookie, Authorization, X-Api-Key, X-Organization-Id"
 
 // SendFile responds with a file or with the requested range of it. The caller must release the slot
-// of the download. content must be at its beginning. If the content cannot be read before anything
-// was sent, the response is an error. caching is the header Cache-Control.
+// of the download. The reader content must be at its beginning. If reading fails before anything
+// was sent, the response is an error. The argument caching is the value of the header
+// Cache-Control.
 func SendFile(c *gin.Context, file domain.File, caching string, content io.ReadSeeker, from *Slot, permit httpx.SessionCheck) {
 	send(c, file, content, from, permit, func(header http.Header) {
 		header.Set("Cross-Origin-Resource-Policy", "same-origin")
@@ -46,7 +47,7 @@ func SendLinked(c *gin.Context, file domain.File, caching string, content io.Rea
 }
 
 // send responds with a file, or with an error. It supports conditional requests and single ranges.
-// share sets the headers that determine who may cache and embed the response.
+// The function share sets the headers that determine who may cache and embed the response.
 func send(c *gin.Context, file domain.File, content io.ReadSeeker, from *Slot, permit httpx.SessionCheck, share func(http.Header)) {
 	header := c.Writer.Header()
 	before := header.Clone()
@@ -95,7 +96,7 @@ var fileTypes = map[string]struct {
 }
 
 // describe sets the headers that describe a file. The type is the declared type only if it is in
-// fileTypes, because a wrong type could execute code in a browser.
+// fileTypes, because a browser could execute code in a file with a wrong type.
 func describe(header http.Header, file domain.File) {
 	media, _, err := mime.ParseMediaType(file.MIMEType)
 	kind, known := fileTypes[media]

@@ -27,18 +27,20 @@ const (
 	NewcomerShare = 4
 
 	// AddressShare determines how many slots of a limiter one client address may take:
-	// 1/AddressShare of them. This limits attackers because, unlike credentials and organizations,
-	// IP addresses are not free.
+	// 1/AddressShare of them. This share limits attackers because, unlike credentials and
+	// organizations, IP addresses are not free.
 	AddressShare = 2
 
 	// FilesPerCredential is the maximum number of simultaneous file downloads per credential at one
-	// ingress process. It is limited because each download keeps a part of its content in memory.
+	// ingress process. The number is limited because each download keeps a part of its content in
+	// memory.
 	FilesPerCredential   = 16
 	filesPerOrganization = 32
 	filesAtOnce          = 512
 
 	// UploadsPerCredential is the maximum number of simultaneous uploads per credential at one
-	// ingress process. It is limited because each upload keeps a part of its content in memory.
+	// ingress process. The number is limited because each upload keeps a part of its content in
+	// memory.
 	UploadsPerCredential = 4
 	// UploadsPerOrganization is the maximum number of simultaneous uploads per organization.
 	UploadsPerOrganization = 8
@@ -63,8 +65,8 @@ const (
 	// SmallBody is the maximum size in bytes of a body that takes one of the many slots for small
 	// bodies.
 	SmallBody = 64 << 10
-	// MediumBody is the maximum size in bytes of a body that does not need one of the few slots for
-	// bodies that use a lot of memory.
+	// MediumBody is the maximum size in bytes of a medium body. Larger bodies use more memory, so
+	// there are fewer slots for them.
 	MediumBody = 1 << 20
 
 	smallAtOnce   = 512

@@ -22,8 +22,8 @@ import (
 // transfer.
 var ErrCut = errors.New("aborted to make room for another transfer")
 
-// Limiter enforces a Policy. The methods of a Limiter are safe for concurrent use. Open contains
-// the transfers that are in progress, the oldest first. Mu protects Open.
+// Limiter enforces a Policy. The methods of a Limiter are safe for concurrent use. The field Open
+// contains the transfers that are in progress, the oldest first. The field Mu protects Open.
 type Limiter struct {
 	*Policy
 	Mu   sync.Mutex
@@ -134,8 +134,8 @@ func (d *Limiter) Enter(who Owner, conn *http.ResponseController) (*Slot, error)
 
 // holdings counts the slots that are taken by transfers with which a new transfer shares a limit.
 // For a verified owner it counts the slots of verified owners, and for an unverified owner those of
-// unverified owners. newcomer is true if neither the owner's organization nor its network has a
-// slot.
+// unverified owners. The result newcomer is true if neither the owner's organization nor its
+// network has a slot.
 func (d *Limiter) holdings(who *Slot) (has Bounds, newcomer bool) {
 	newcomer = true
 	for _, p := range d.Open {
@@ -226,16 +226,16 @@ func (d *Limiter) displaceStranger(who *Slot, group func(*Slot) string) bool {
 	return who.Unverified && d.makeRoom(who, d.paceAt(1), group, byNetwork)
 }
 
-// makeRoom aborts one transfer of the same group that is slower than pace. It returns false if
-// there is no such transfer. If there are several, it chooses in this order:
+// makeRoom aborts one transfer of the same group that is slower than the argument pace. It returns
+// false if there is no such transfer. If there are several, it chooses in this order:
 //
 // 1. an unverified sender before a verified one, 2. the organization or network with the most
 // transfers, 3. the slowest transfer.
 //
-// party returns the party to which a transfer belongs, usually its organization. Two parties must
-// not repeatedly take the same slot from each other. A party that has a transfer may therefore
-// abort another party's transfer only if the other party still has at least as many transfers
-// afterwards. An unverified sender never takes the slot of a verified sender.
+// The function party returns the party to which a transfer belongs, usually its organization. Two
+// parties must not repeatedly take the same slot from each other. A party that has a transfer may
+// therefore abort another party's transfer only if the other party still has at least as many
+// transfers afterwards. An unverified sender never takes the slot of a verified sender.
 func (d *Limiter) makeRoom(who *Slot, pace int64, group, party func(*Slot) string) bool {
 	parties, organizations, networks := map[string]int{}, map[string]int{}, map[string]int{}
 	for _, p := range d.Open {
@@ -296,7 +296,9 @@ func (p *Slot) rate(now time.Time) float64 {
 	return float64(p.now.moved-p.marks[0].moved) / max(p.waited(now), time.Millisecond).Seconds()
 }
 
-// slow reports whether the transfer's client is slower than pace. p.all.Mu must be locked.
+// slow reports whether the transfer's client is slower than the argument pace. The result is false
+// for a complete transfer, and until the transfer has waited for its client for the policy's
+// Patience. p.all.Mu must be locked.
 func (p *Slot) slow(now time.Time, pace int64) bool {
 	return !p.complete && p.waited(now) >= p.all.Patience && p.rate(now) < float64(pace)
 }
@@ -325,7 +327,7 @@ func (p *Slot) moved(n int) {
 }
 
 // Leave releases a slot, unless another transfer has already taken it. After Leave, the limiter no
-// longer sets the deadline of the connection. It may be called several times.
+// longer sets the deadline of the connection. Leave may be called several times.
 func (d *Limiter) Leave(p *Slot) {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
@@ -370,7 +372,7 @@ func (p *Slot) setDeadline(d time.Duration) {
 }
 
 // download writes a file while it has its slot and its credential is valid. It discards the body of
-// an error response, because SendFile writes the error itself. It is used by one goroutine.
+// an error response, because SendFile writes the error itself. A download is used by one goroutine.
 type download struct {
 	http.ResponseWriter
 	from   *Slot
@@ -381,8 +383,8 @@ type download struct {
 }
 
 // NewWriter returns a writer for a response of unknown length. Write returns an error if another
-// transfer has taken this transfer's slot, or if the credential has expired. The caller must release
-// the slot.
+// transfer has taken this transfer's slot, or if the credential is no longer valid. The caller must
+// release the slot.
 func NewWriter(c *gin.Context, from *Slot, permit httpx.SessionCheck) io.Writer {
 	return &download{ResponseWriter: c.Writer, from: from, permit: permit}
 }
@@ -396,8 +398,8 @@ func (d *download) WriteHeader(status int) {
 }
 
 // Write writes a piece of the file. It returns an error if another transfer has taken this
-// transfer's slot, or if the credential has expired. After an error, the rest of the file is not
-// sent.
+// transfer's slot, or if the credential is no longer valid. After an error, the rest of the file is
+// not sent.
 func (d *download) Write(p []byte) (n int, err error) {
 	if d.status >= http.StatusBadRequest {
 		return len(p), nil

@@ -160,8 +160,9 @@ func (p *Slot) send(ctx context.Context, pace int) {
 	}
 }
 
-// Clients at the slowest accepted pace lose their slots to a newcomer, the slowest first, whether
-// they belong to few or many organizations. Faster clients keep their slots.
+// Clients at the slowest accepted pace lose their slots to a newcomer, the slowest client first. It
+// does not matter whether the clients belong to few or many organizations. Faster clients keep
+// their slots.
 func TestSlowClientsGiveWay(t *testing.T) {
 	t.Parallel()
 	for _, perOrganization := range []int{1, UploadsPerCredential} {
@@ -213,7 +214,7 @@ func TestSlowClientsGiveWay(t *testing.T) {
 func TestOnlySlowTransfersAreCut(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		pieces, bytes int // pieces and bytes per piece; one piece arrives per second
+		pieces, bytes int // number of pieces, and bytes in each; one piece arrives per second
 		others        int
 		cut           bool
 	}{

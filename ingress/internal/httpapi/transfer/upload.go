@@ -26,8 +26,8 @@ const (
 // ErrNotAllowed is the error if an upload sends more bytes than Allow permits.
 var ErrNotAllowed = errors.New("the header of a part is too large")
 
-// LimitArrival sets the deadlines for receiving a body and for responding to it. The response has
-// AnswerTime in addition.
+// LimitArrival sets the deadlines of a connection. The time for receiving the body ends at until,
+// and the time for the response ends AnswerTime later.
 func LimitArrival(conn *http.ResponseController, until time.Time) {
 	_ = conn.SetReadDeadline(until) // fails only for the recorders of tests
 	_ = conn.SetWriteDeadline(until.Add(AnswerTime))
@@ -40,7 +40,7 @@ type Step struct {
 }
 
 // Upload reads a body as long as it has its slot, its client is fast enough and its credential is
-// valid. A growing body moves from one Step to the next. It is used by one goroutine.
+// valid. A growing body moves from one Step to the next. An Upload is used by one goroutine.
 type Upload struct {
 	Body            io.Reader
 	From            *Slot
@@ -161,7 +161,7 @@ func (r *Upload) Read(p []byte) (n int, err error) {
 }
 
 // extendDeadline extends the client's deadline every extendEvery bytes. It returns an error if the
-// transfer was aborted to make room for another, or if its credential has expired.
+// transfer was aborted to make room for another, or if its credential is no longer valid.
 func (r *Upload) extendDeadline() error {
 	if r.received < r.until {
 		return nil
@@ -177,8 +177,8 @@ func (r *Upload) extendDeadline() error {
 	return nil
 }
 
-// readError returns the API error for a failed read. If the transfer was aborted, the reason is
-// more useful than the error of the connection.
+// readError returns the API error for a failed read. If the transfer was aborted to make room for
+// another, readError states this reason, which is more useful than the error of the connection.
 func (r *Upload) readError(err error) error {
 	if tooMuch, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return httpx.TooLarge(tooMuch.Limit)

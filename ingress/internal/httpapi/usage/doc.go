@@ -1,7 +1,7 @@
 // Package usage handles the requests for an organization's usage, budgets, automations and limits.
 // The dashboard's pages for usage, budgets and automations use these requests.
 //
-// Usage and automations are computed from the runs, including deleted ones, by usagedb and rundb.
+// Packages usagedb and rundb compute usage and automations from the runs, including deleted runs.
 // Budgets are rows that admins manage here; package dispatch and the workers enforce them. Limits
 // are settings of the service, which callers can only read.
 //

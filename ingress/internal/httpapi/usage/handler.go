@@ -73,9 +73,9 @@ func (h *Handler) Routes() []httpx.Route {
 	}
 }
 
-// readAutomation returns an automation of the caller's organization, or not_found. It is both the
-// Finder of the route, which runs before the parameters are checked, and its handler for a single
-// automation.
+// readAutomation returns an automation of the caller's organization, or not_found. It is the
+// route's Finder, which runs before the parameters are checked. It is also the route's handler for
+// a single automation.
 func (h *Handler) readAutomation(c *gin.Context, name string) (domain.Automation, error) {
 	return h.RunsDB.Automation(c.Request.Context(), httpx.Caller(c).OrganizationID, name)
 }

@@ -37,7 +37,7 @@ type rateView struct {
 	Name          string `json:"name"`
 	Requests      int    `json:"requests"`
 	WindowSeconds int    `json:"windowSeconds"`
-	// Subject to which the limit applies, such as user.
+	// Kind of subject that has the limit, such as user.
 	Per string `json:"per"`
 }
 

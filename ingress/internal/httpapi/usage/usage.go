@@ -62,7 +62,7 @@ func (u *usageCache) entry(key usageKey) *cachedReport {
 
 // get returns a report from the cache or computes it with count. Concurrent requests for the same
 // report share one computation. The computation continues if the first caller disconnects. An error
-// is not cached: the next request computes the report again. now is the clock.
+// is not cached: the next request computes the report again. The function now is the clock.
 func (u *usageCache) get(
 	ctx context.Context, key usageKey, now func() time.Time, count func(context.Context, time.Time) (domain.UsageReport, error),
 ) (domain.UsageReport, error) {
@@ -113,8 +113,8 @@ func (h *Handler) getUsage(c *gin.Context) error {
 		return err
 	}
 
-	// The filter has been checked, so it names only existing agents, keys and automations. This
-	// limits the number of cached reports of an organization.
+	// The filter has been checked, so it names only existing agents, keys and automations. The
+	// check limits the number of cached reports of an organization.
 	key := usageKey{httpx.Caller(c).OrganizationID, filter}
 	report, err := h.counts.get(c.Request.Context(), key, time.Now, func(ctx context.Context, now time.Time) (domain.UsageReport, error) {
 		return h.UsageDB.Usage(ctx, key.org, filter, now)

@@ -125,8 +125,8 @@ func (h *Handler) newClientSecret(c *gin.Context) (clientSecretView, error) {
 
 // readSecret reads and checks a request for a client secret. It reports all problems together,
 // including those of the session's settings. If the query has no session id, readSecret creates a
-// session id for the secret. call contains the model, the session and the agent's voice. The agent
-// must exist and have voice enabled.
+// session id for the secret. The result call contains the model, the session and the agent's voice.
+// The agent must exist and have voice enabled.
 func (h *Handler) readSecret(c *gin.Context) (body clientSecretBody, call voiceCall, err error) {
 	body, found, err := httpx.CollectOpen[clientSecretBody](c, httpx.MaxBody)
 	if err != nil {
@@ -176,8 +176,8 @@ func modelInSession(err error) error {
 }
 
 // sessionView returns the session object that a connection with these settings receives as its
-// first message. It needs no connection, because it opens a conversation in memory and reads the
-// first event. The error lists the problems of the settings.
+// first message. sessionView needs no connection, because it opens a conversation in memory and
+// reads the first event. The error lists the problems of the settings.
 func sessionView(settings realtime.Settings) (json.RawMessage, error) {
 	conversation, err := realtime.New(settings, time.Now())
 	if err != nil {

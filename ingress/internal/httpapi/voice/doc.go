@@ -7,8 +7,8 @@
 //	realtime ─► checks ─► voicegate.Gate.Serve ─► runs.Begin, for each turn ─► dispatch
 //
 // The type runs connects voicegate with dispatch. It turns each spoken turn into a chat run with
-// the caller's current permissions and rate limit, so a revoked credential ends the connection's
-// use.
+// the caller's current permissions and rate limit. A connection whose credential was revoked
+// therefore cannot start further runs.
 //
 // The package stores client secrets and playback positions through auth and sessiondb. It handles
 // no audio.

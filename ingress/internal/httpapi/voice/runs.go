@@ -50,10 +50,10 @@ type turnCharge struct {
 }
 
 // Pay counts the turn. It returns rate_limited if the limit is reached. Pay uses the context of the
-// turn, so it does not wait for the limit after the turn was given up.
+// turn, so Pay stops waiting for the limit when the turn is given up.
 func (t turnCharge) Pay() error { return t.limiter.Count(t.ctx, t.who) }
 
-// Refund reverses Pay. It may come too late for another request that was rejected in between; see
+// Refund reverses Pay. A request that was rejected between Pay and Refund stays rejected; see
 // Returns.
 func (t turnCharge) Refund() { t.limiter.Uncount(t.who) }
 
@@ -109,7 +109,8 @@ func (r *runs) submission(ctx context.Context, turn realtime.Turn) (*dispatch.Su
 		s.AgentID = r.call.model
 	}
 
-	// Keys of different callers and agents must not collide, although a turn has no key.
+	// A turn has no idempotency key, but the scope must nevertheless differ between callers and
+	// between agents.
 	s.KeyScope = s.Target() + "\x00" + s.Principal
 	if !r.call.named {
 		s.Retention = dispatch.UnnamedRetention
@@ -118,7 +119,7 @@ func (r *runs) submission(ctx context.Context, turn realtime.Turn) (*dispatch.Su
 }
 
 // noReplay always returns an error. A turn has no idempotency key, so its run is new and cannot
-// have a log to replay. It is the function with which Follow would reserve memory for a log.
+// have a log to replay. noReplay is the function with which Follow would reserve memory for a log.
 func noReplay(int) error { return errors.New("the run of a voice turn already exists") }
 
 // Cancel cancels a run of the connection. The run ends as cancelled, unless it has finished. The

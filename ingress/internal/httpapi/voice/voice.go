@@ -164,9 +164,9 @@ func (k *voiceCall) settings() realtime.Settings {
 	return realtime.Settings{SessionID: k.sessionID, Model: k.model, Voice: k.tools.Voice, NewID: id.New}
 }
 
-// voicePermit returns the session check of a connection. It only requires that the caller may use
-// sessions of their own. Each turn checks the caller's current permissions. A revoked credential
-// ends the connection at the next check.
+// voicePermit returns the session check of a connection. Its only requirement is that the caller
+// may use sessions of their own. Each turn checks the caller's current permissions. A revoked
+// credential ends the connection at the next check.
 func (h *Handler) voicePermit(c *gin.Context) *httpx.SessionCheck {
 	permit := h.SessionCheck(c)
 	permit.Reads = []string{httpx.Caller(c).Principal()}
@@ -205,7 +205,7 @@ func (h *Handler) callFor(c *gin.Context) (voiceCall, error) {
 	return call, h.checkOrigin(c, call.model)
 }
 
-// bind applies a client secret to a call. For a call without a secret and a session id, bind
+// bind applies a client secret to a call. If a call has neither a secret nor a session id, bind
 // creates a session id. A caller with a client secret cannot choose the session, because other
 // sessions of the secret's creator are private. The model is truncated; a truncated name never
 // belongs to an agent. Requests for another agent or session get permission_denied.
@@ -229,7 +229,8 @@ func (k *voiceCall) bind(secret *auth.ClientSecret, modelGiven bool) error {
 }
 
 // checkProtocol rejects clients that expect the beta version of the protocol. The beta has
-// different events. Problems are added to found under the names of the headers.
+// different events. checkProtocol adds problems to the argument found, under the names of the
+// headers.
 func checkProtocol(found *httpx.Problems, req *http.Request) {
 	for _, value := range req.Header.Values(headerBeta) {
 		if strings.Contains(value, "realtime=") {
@@ -354,8 +355,9 @@ func checkUpgrade(req *http.Request) error {
 	return found.Err()
 }
 
-// checkSocketKey checks the Sec-WebSocket-Key header: 16 bytes in base64. Problems are added to
-// found. The value is not secret; it proves only that the client speaks the protocol.
+// checkSocketKey checks the Sec-WebSocket-Key header: 16 bytes in base64. checkSocketKey adds
+// problems to the argument found. The value is not secret; it proves only that the client speaks
+// the protocol.
 func checkSocketKey(found *httpx.Problems, keys []string) {
 	const bytes = 16
 	switch len(keys) {
@@ -385,7 +387,8 @@ func (h *Handler) takeVoiceSeats(who domain.Caller) ([]stream.Limit, error) {
 		return nil, err
 	}
 
-	// In addition to the limits for streams of all kinds, voice connections have one of their own.
+	// In addition to the limits for streams of all kinds, voice connections have a limit of their
+	// own.
 	voice := stream.Limit{Name: "voice:" + who.OrganizationID, Max: h.VoicePerOrganization}
 	if !h.TakeStream(voice) {
 		h.LeaveStreams(seats)

@@ -28,8 +28,8 @@ const (
 	CancelAction = "cancel"
 )
 
-// isShared reports whether pages of other origins may call some action of a path. The answer
-// decides whether responses vary with the origin.
+// isShared reports whether pages of other origins may call at least one action of a path. The
+// answer decides whether responses vary with the origin.
 func isShared(path string) bool {
 	return path == WidgetSessionsPath || path == FilesPath || path == chatPath || path == runsPath
 }
@@ -87,7 +87,7 @@ func (h *Handler) Share(c *gin.Context, r httpx.Route) {
 }
 
 // unshare removes the headers that Share has set. A page that may not use the widget thus cannot
-// read the reason.
+// read why its request was rejected.
 func unshare(c *gin.Context) {
 	c.Writer.Header().Del(headerAllowOrigin)
 	c.Writer.Header().Del(headerExpose)

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// A signed id, such as a user id of the website.
+	// The website signs the id of a visitor, for example the id of one of its users.
 	maxVisitor      = 128 // maximum number of characters in a visitor id that a website chooses
 	signatureDigits = 64  // number of digits of an HMAC-SHA256 in hexadecimal
 )
@@ -90,8 +90,8 @@ func (b *widgetSessionBody) Check(p *httpx.Problems) {
 	}
 }
 
-// decodeWithin is httpx.DecodeStrict for the raw value of a field. The paths of its problems begin
-// with the field's name. dst is a pointer. The argument field is that name.
+// decodeWithin works like httpx.DecodeStrict for the raw value of a field. The argument field is
+// the field's name, with which the paths of the problems begin. dst is a pointer.
 func decodeWithin(field string, src []byte, dst any, found *httpx.Problems) {
 	target := reflect.ValueOf(dst).Elem()
 	d := httpx.Decoder{Src: src, Path: []byte(field), Found: found}
@@ -121,8 +121,8 @@ type widgetAgent struct {
 }
 
 // widgetSession handles POST /api/widget/sessions: it creates a token for a visitor of a page whose
-// origin the agent's widget lists. The status is 201. Requests count against the limits of the
-// client address and of the agent.
+// origin the agent's widget lists. The status is 201. Each request counts against the limit of the
+// client address. A valid request also counts against the limit of the agent.
 func (h *Handler) widgetSession(c *gin.Context) {
 	if err := h.CountWidgetAddress(c); err != nil {
 		httpx.Fail(c, err)
@@ -138,7 +138,8 @@ func (h *Handler) widgetSession(c *gin.Context) {
 }
 
 // newWidgetSession checks a request for a token and creates the token. The order of the checks is:
-// body, origin, widget, visitor, limit. No token is stored, so it cannot be revoked; it expires.
+// body, origin, widget, visitor, limit. A token is not stored, so it cannot be revoked before it
+// expires.
 func (h *Handler) newWidgetSession(c *gin.Context) (widgetSessionView, error) {
 	body, found, err := httpx.Collect[widgetSessionBody](c)
 	if err != nil {

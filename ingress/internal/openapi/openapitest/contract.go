@@ -21,7 +21,7 @@ const resource = "openapi.json"
 type Contract struct {
 	// The document as loaded by kin-openapi.
 	doc *openapi3.T
-	// Compiles schemas by their pointers into the document.
+	// Compiles the schemas of the document. A JSON pointer identifies each schema.
 	compiler *jsonschema.Compiler
 	// Guards compiled and seen.
 	mu       sync.Mutex

@@ -15,8 +15,8 @@ import (
 // Main runs the tests of a package. If all of them pass, Main also requires that they have received
 // certain documented responses. For the package Base, these are all responses except those in the
 // map elsewhere. For any other package, these are the responses that the map assigns to that
-// package. The check is skipped if only selected tests run. name is the name of the package. The
-// result is the exit code for os.Exit.
+// package. The check is skipped if only selected tests run. The argument name is the name of the
+// package. The result is the exit code for os.Exit.
 func Main(m *testing.M, name string) int {
 	code := m.Run()
 
@@ -39,8 +39,8 @@ func Main(m *testing.M, name string) int {
 }
 
 // report writes the documented responses that the tests have not received, and the superfluous
-// entries of the argument list. out gets a line for each fault. code is 1 if there is any fault,
-// and otherwise 0.
+// entries of the argument list. The writer out gets a line for each fault. The result code is 1 if
+// there is any fault, and otherwise 0.
 func (c *Contract) report(out io.Writer, name string, list map[string]string) (code int) {
 	documented := c.answers()
 	for _, answer := range documented {

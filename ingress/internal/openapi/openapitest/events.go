@@ -13,12 +13,13 @@ import (
 // doneMark ends a stream in some protocols.
 const doneMark = "[DONE]" // last data of a stream in OpenAI's protocols; not JSON
 
-// eventPointer is the schema of an event of Parley's own protocol.
+// eventPointer is the pointer to the schema of an event of Parley's own protocol.
 const eventPointer = "#/components/schemas/RunEvent"
 
 // events validates a stream. Each block of lines is a comment, or an event with the fields id,
 // event and data. In some protocols, events have no name. An event has no id if the stream cannot
-// be resumed after it. schema is the pointer to the schema of an event. An empty stream is valid.
+// be resumed after it. The argument schema is the pointer to the schema of an event. An empty
+// stream is valid.
 func (c *Contract) events(schema string, stream []byte) error {
 	if len(stream) == 0 {
 		return nil
@@ -83,8 +84,9 @@ func (c *Contract) event(schema, block string) error {
 	return c.valid(schema, value)
 }
 
-// eventSchema returns the pointer to the alternative of a schema that an event must match, or "" if
-// no alternative is for this type of event. Only the schema of run events has alternatives.
+// eventSchema returns the pointer to the alternative of a schema that an event must match. It
+// returns "" if no alternative is for this type of event. Only the schema of run events has
+// alternatives.
 func (c *Contract) eventSchema(schema string, event any) string {
 	if !strings.HasSuffix(schema, "/text~1event-stream/schema") && schema != eventPointer {
 		return ""

@@ -42,8 +42,8 @@ func Check(tb testing.TB, e Exchange) {
 }
 
 // Check returns an error that describes how an exchange violates the document, or nil if it
-// conforms. It records the response as received. Paths and methods that the document lacks must
-// have an error that clients understand.
+// conforms. It records the response as received. If the document lacks the path or the method, the
+// response must be an error that clients understand.
 func (c *Contract) Check(e Exchange) error {
 	path, item := c.find(e.URL.Path)
 	if item == nil {
@@ -84,7 +84,7 @@ func (c *Contract) Check(e Exchange) error {
 }
 
 // find returns the documented path that matches the path of a request. It prefers a path without
-// parameters. item is nil if there is none.
+// parameters. The result item is nil if no documented path matches.
 func (c *Contract) find(path string) (documented string, item *openapi3.PathItem) {
 	if item := c.doc.Paths.Value(path); item != nil {
 		return path, item
@@ -175,7 +175,7 @@ func isProblem(header http.Header) bool {
 
 // stray checks a response to a request with an undocumented path or method. The response must be a
 // problem document or, for OpenAI's clients with a wrong base URL, an error of OpenAI's API. A 405
-// response must list the allowed methods. item is nil if the path is unknown.
+// response must list the allowed methods. The argument item is nil if the path is unknown.
 func (c *Contract) stray(e Exchange, item *openapi3.PathItem) error {
 	if strings.Contains(e.URL.Path+"/", openAI) || item == nil && e.Header.Get("Content-Type") == "application/json" {
 		return c.strayOpenAI(e)
