@@ -42,7 +42,7 @@ type packageResult struct {
 	name        string
 	fails       bool
 	brokenBuild bool
-	tests       map[string]string   // the outcome of each test: pass, skip or fail; run if the test did not finish
+	tests       map[string]string   // the outcome of each test: "pass", "skip" or "fail"; "run" if the test did not finish
 	output      map[string][]string // output lines by test; the name "" stands for the package itself
 }
 

@@ -28,7 +28,7 @@ type RunQuery struct {
 
 	// Current status.
 	Status   RunStatus
-	WaitsFor string    // "person" or "client": only runs that wait for a decision or for the results of tool calls
+	WaitsFor string    // "person": only runs that wait for a decision; "client": only runs that wait for results of tool calls
 	From, To time.Time // range of the time of acceptance; To is not included
 	Search   string    // only finished runs that contain these words
 }

@@ -305,7 +305,8 @@ func ensureConsumer(ctx context.Context, stream jetstream.Stream, name, subject 
 		if damaged(err) {
 			// The server cannot read the files of the consumer with this name, and no client can
 			// remove them. A consumer in memory needs no files. It loses its state when the server
-			// restarts; claims then reject the repeated job messages.
+			// restarts. Job messages are then delivered again, and the second claim of a run is
+			// rejected.
 			config.MemoryStorage = true
 			consumer, err = stream.CreateOrUpdateConsumer(ctx, config)
 		}
@@ -395,8 +396,8 @@ func (b *Bus) reply(runID, replyTo string, result []byte) {
 	b.publish(replyTo+"."+runID, result)
 }
 
-// Cancelled notifies the worker that executes a run, so that it stops the run. If the message is
-// lost, the worker notices the end of the run when it renews the lease.
+// Cancelled notifies the worker that executes a run, so that the worker stops the run. If the
+// message is lost, the worker notices the end of the run when it renews the lease.
 func (b *Bus) Cancelled(runID string) { b.publish(contract.SubjectCancel+runID, nil) }
 
 // publish publishes a message of core NATS. It only logs an error, because the receivers also poll
@@ -411,8 +412,8 @@ func (b *Bus) publish(subject string, body []byte) {
 func (b *Bus) NewInbox() string { return b.nc.NewInbox() }
 
 // OnReplies calls f with the run id and the rendered object of each reply to the inbox, from one
-// goroutine. An empty object means that the result is too large for a message, and that the caller
-// reads it from the database.
+// goroutine. An empty object means that the result is too large for a message. The receiver
+// then reads the result from the database.
 func (b *Bus) OnReplies(inbox string, f func(runID string, result []byte)) (stop func(), err error) {
 	return b.subscribe(inbox+".*", func(m *nats.Msg) { f(contract.RunIDFor(m.Subject), m.Data) })
 }

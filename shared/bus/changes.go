@@ -53,7 +53,8 @@ type publishedChange struct {
 	at time.Time
 }
 
-// newChanges returns a value of type changes. It publishes only while its method run is executing.
+// newChanges returns a value of type changes. This value publishes only while its method
+// run is executing.
 func newChanges(publish func(subject string) error) *changes {
 	return &changes{publish: publish, limit: maxChanges, wake: make(chan struct{}, 1), tracked: map[change]bool{}}
 }

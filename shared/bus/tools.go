@@ -160,7 +160,7 @@ func (c *ToolCaller) offerRepeatedly(ctx context.Context, msg *nats.Msg, absent 
 			return false, answer, err
 		}
 
-		// A rejection is more informative than a missing reply, so it is the error to return.
+		// A rejection is more informative than a missing reply, so the rejection's error is kept.
 		if errors.Is(err, ErrToolRefused) {
 			nobody = err
 		}

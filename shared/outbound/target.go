@@ -117,7 +117,7 @@ func hostFor(name string) (string, error) {
 	return addr.String(), nil
 }
 
-// literalFor parses an IPv6 address without the opening bracket.
+// literalFor parses the part of an IPv6 host that follows the opening bracket.
 func literalFor(inner string) (string, error) {
 	inner, closed := strings.CutSuffix(inner, "]")
 	addr, err := netip.ParseAddr(inner)

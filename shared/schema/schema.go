@@ -38,7 +38,7 @@ var (
 type Schema struct {
 	compiled *jsonschema.Schema
 	quick    *quickPart // nil if not supported
-	formats  bool       // whether drafts that check the keyword format do so
+	formats  bool       // false: the keyword format is not checked in any draft
 
 	mu     sync.Mutex
 	effort int // remaining effort of the running check

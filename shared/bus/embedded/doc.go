@@ -9,7 +9,7 @@
 // the disk. If only the process is killed, nothing is lost, because the operating system has the
 // written data.
 //
-// The server installs no signal handlers and never exits the process. Start returns an error that
-// the server considers fatal. The server's log goes to the caller's log: notices at debug,
-// everything else at warn.
+// The server installs no signal handlers and never exits the process. If it reports a fatal error
+// while it starts, Start returns this error. The server's log goes to the caller's log: notices at
+// debug, everything else at warn.
 package embedded
