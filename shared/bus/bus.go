@@ -83,8 +83,8 @@ func inboxPrefix(addresses string) string {
 	return nats.InboxPrefix + u.User.Username()
 }
 
-// Dial connects to the servers at addresses. If no server is reachable yet, it keeps trying in the
-// background.
+// Dial connects to the servers at addresses. If no server is reachable yet, the connection keeps
+// trying in the background.
 func Dial(addresses, name string, log zerolog.Logger) (*Bus, error) {
 	nc, err := nats.Connect(addresses, append(Options(name, log), nats.CustomInboxPrefix(inboxPrefix(addresses)))...)
 	if err != nil {

@@ -1,7 +1,7 @@
 // Package embedded runs a NATS server in this process, with JetStream on disk.
 //
 // Clients in the same process connect through memory. The server opens a port only if the
-// configuration has one, and only on loopback, because it requires no credentials.
+// configuration has one, and only on loopback, because clients need no credentials.
 //
 // The stream's files are synced to disk every two minutes, nats-server's default. A power failure
 // may therefore lose acknowledged messages. That does no harm: PostgreSQL has the runs, and the
