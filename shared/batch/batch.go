@@ -60,10 +60,10 @@ type result[A any] struct {
 	err error
 }
 
-// New returns a group that executes batches of at most limit requests by calling the function do,
-// which must return the results in the order of the requests. If do returns an error, every caller
-// in the batch gets that error. At most queueSize calls wait in the queue; if it is full, a call
-// gets ErrFull. The context of do is derived from the context of Run, never from a caller's
+// New returns a group that executes batches of at most limit requests by calling the function do.
+// This function must return the results in the order of the requests. If do returns an error, every
+// caller in the batch gets that error. At most queueSize calls wait in the queue; if it is full, a
+// call gets ErrFull. The context of do is derived from the context of Run, never from a caller's
 // context.
 func New[Q, A any](limit, queueSize int, do func(context.Context, []Q) ([]A, error)) *Group[Q, A] {
 	return &Group[Q, A]{

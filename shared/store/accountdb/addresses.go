@@ -95,8 +95,8 @@ func (s *Store) ByPassword(ctx context.Context, email string, hashes []string, c
 
 // Passwords of one email address that have the same hash cost share a salt, so that a login derives
 // only one key per cost. checkScheme returns an unavailable error if the user's new password would
-// break this rule, because another account with the address has the same cost and another salt.
-// This happens if both passwords are set at the same time.
+// break this rule. This happens if two accounts with the address set passwords at the same time,
+// and thus with different salts.
 func checkScheme(ctx context.Context, tx *sqlx.Tx, userID, email, hash string) error {
 	end := strings.LastIndexByte(hash, '$')
 	if end < 0 { // no password

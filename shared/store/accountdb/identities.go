@@ -69,8 +69,9 @@ func (s *Store) LogInByIdentity(ctx context.Context, identity Identity, loggedIn
 	return account, err
 }
 
-// userForIdentity returns the user with an identity, and the account, if any, that lost its email
-// address to that user. It creates or links the user of a new identity.
+// userForIdentity returns the user with an identity. If another account lost its email address to
+// this user, userForIdentity also returns that account. userForIdentity creates or links the user
+// of a new identity.
 func userForIdentity( //nolint:cyclop // one step after the other, each of which may reject the login
 	ctx context.Context, tx *sqlx.Tx, identity Identity, loggedIn string, takeOver bool, loginID string,
 ) (userID, before string, err error) {
