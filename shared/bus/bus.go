@@ -269,9 +269,9 @@ const (
 	codeStoreFailed           jetstream.ErrorCode = 10077
 )
 
-// UpdateStream shortens the duplicate window of a stream that an earlier release created, if the
-// window is longer than that of this release. Without the update, the longer window costs only
-// memory on the server. UpdateStream needs a permission that only the sweeper's user has.
+// UpdateStream shortens the duplicate window of a stream that an earlier release created, if this
+// window is longer than the window of this release. Without the update, the longer window costs
+// only memory on the server. UpdateStream needs a permission that only the sweeper's user has.
 func (b *Bus) UpdateStream(ctx context.Context) error {
 	stream, err := b.openStream(ctx)
 	if err != nil {

@@ -66,7 +66,7 @@ func targetFor(u *url.URL) (target, error) {
 // isControl reports whether the character is a control character of ASCII.
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
-// defaultPort returns the port of a URL that does not specify one.
+// defaultPort returns the port of a URL that specifies no port.
 func defaultPort(scheme string) uint16 {
 	if scheme == "https" {
 		return 443

@@ -84,8 +84,8 @@ type quickPattern struct {
 }
 
 // quickBound is a limit of a number. If the field excluded is -1, values below the limit violate
-// the bound. If the field is 1, values above the limit violate the bound. If strict is set, a value
-// equal to the limit violates the bound, too.
+// the bound. If the field is 1, values above the limit violate the bound. If the field strict is
+// set, a value equal to the limit violates the bound, too.
 type quickBound struct {
 	limit    float64
 	excluded int

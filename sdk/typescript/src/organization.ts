@@ -45,7 +45,7 @@ export class Keys {
     return list(this.#transport, "/api/keys", { ...query }, options);
   }
 
-  /** Creates a key that replaces another one. The old key stays valid for `overlapSeconds`. */
+  /** Replaces a key with a new key. The old key stays valid for `overlapSeconds`. */
   async rotate(id: string, rotation: KeyRotation = {}, options?: RequestOptions): Promise<KeyWithSecret> {
     const query = { id: checkId(id), action: "rotate" };
     return this.#transport.json({ method: "POST", path: "/api/keys", query, body: rotation, repeatable: false }, options);

@@ -199,9 +199,9 @@ func holdsAddress(ctx context.Context, tx *sqlx.Tx, userID string) error {
 }
 
 // AnswerInvitation accepts or declines an invitation to a user's email address, and deletes the
-// invitation. If accept is true, the user becomes a member. loginID is the user's login session,
-// which must not have ended. AnswerInvitation returns not_found if the invitation is for another
-// address, and permission_denied unless the address is proven.
+// invitation. If the argument accept is true, the user becomes a member. loginID is the user's
+// login session, which must not have ended. AnswerInvitation returns not_found if the invitation is
+// for another address, and permission_denied unless the address is proven.
 func (s *Organizations) AnswerInvitation(ctx context.Context, userID, loginID, invitationID string, accept bool) (OwnInvitation, error) {
 	var row ownInvitationRow
 	err := s.db.WithinUser(ctx, "", userID, func(tx *sqlx.Tx) error {
