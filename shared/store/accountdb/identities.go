@@ -23,7 +23,7 @@ type Identity struct {
 }
 
 // ErrMayTakeOver is wrapped by the email_taken error of LogInByIdentity if the same login would
-// succeed with takeOver true.
+// succeed with the argument takeOver set to true.
 var ErrMayTakeOver = errors.New("the account with this email address has not verified the address")
 
 // IdentityKnown reports whether an identity has logged in before.
