@@ -42,7 +42,7 @@ type packageResult struct {
 	name        string
 	fails       bool
 	brokenBuild bool
-	tests       map[string]string   // the outcome of each test: pass, skip or fail; run if the test did not finish
+	tests       map[string]string   // the outcome of each test: "pass", "skip" or "fail"; "run" if the test did not finish
 	output      map[string][]string // output lines by test; the name "" stands for the package itself
 }
 
@@ -131,7 +131,7 @@ func (r *results) failed() []*packageResult {
 	return out
 }
 
-// inherit adds the tests that passed in an earlier run of the package to those of this run.
+// inherit adds to the tests of this run the tests that passed in an earlier run of the package.
 func (p *packageResult) inherit(earlier *packageResult) {
 	for name, outcome := range earlier.tests {
 		if _, ran := p.tests[name]; !ran && outcome != "fail" && outcome != "run" {

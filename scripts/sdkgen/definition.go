@@ -51,8 +51,8 @@ const (
 	union      // one of several shapes
 )
 
-// shape is a type expression. The field of contains the element of a list or dictionary, or the
-// alternatives of a union.
+// shape is a type expression. The field named of contains the element of a list or dictionary, or
+// the alternatives of a union.
 type shape struct {
 	kind  kind
 	whole bool   // of a number: whether it must be an integer

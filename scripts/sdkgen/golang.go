@@ -66,8 +66,8 @@ func isForeign(name string) bool {
 	return slices.ContainsFunc([]string{"AiSdk", "AgUi", "OpenAi"}, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
-// goWriter writes definitions as Go types. The field of contains all definitions by name, and the
-// field wanted contains the names of the definitions to write.
+// goWriter writes definitions as Go types. The field named of contains all definitions by name,
+// and the field wanted contains the names of the definitions to write.
 type goWriter struct {
 	out    strings.Builder
 	of     map[string]definition

@@ -1,7 +1,7 @@
 // Command texts lists user interface strings that are not in tables of texts. Such strings cannot
 // be translated.
 //
-//	texts [FOLDER...]    folders below ingress/web; the default is all that have tables
+//	texts [FOLDER...]    folders below ingress/web; the default is all folders that have tables
 //
 // A table of texts is a module named texts.ts or NAME.texts.ts, or any module in a folder named
 // texts. The exit code is 1 if the command finds strings. It needs bin/esbuild, which parses

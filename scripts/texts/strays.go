@@ -70,8 +70,9 @@ func strays(ctx context.Context, root string, paths []string) ([]stray, error) {
 	return found, nil
 }
 
-// readStyles reads all style sheets. It returns the names of the attributes whose values they
-// print, and the texts in them. Such a text is a stray, because it cannot be translated.
+// readStyles reads all style sheets. It returns the names of the attributes whose values the style
+// sheets print, and the texts in the style sheets. Such a text is a stray, because it cannot be
+// translated.
 func readStyles(web string) (printed map[string]bool, found []stray, err error) {
 	printed = map[string]bool{}
 	files := os.DirFS(web)

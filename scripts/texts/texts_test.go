@@ -12,8 +12,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestTextsStandInTables checks that the widget, the dashboard and their shared modules have all of
-// their texts in tables, so that a translation of the tables is complete.
+// TestTextsStandInTables checks that all texts of the widget, the dashboard and their shared
+// modules are in tables. A translation of the tables is then complete.
 func TestTextsStandInTables(t *testing.T) {
 	t.Parallel()
 	found, err := strays(t.Context(), testkit.Root(t), complete)

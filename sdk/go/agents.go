@@ -63,7 +63,8 @@ func (a Agents) Check(ctx context.Context, id string) (*AgentCheck, error) {
 }
 
 // Preview returns a system prompt in which variables are replaced by the values that they would
-// have. The prompt is that of the agent, or that in the request. Preview starts no run.
+// have. The request may contain the prompt; otherwise it is the agent's prompt. Preview starts no
+// run.
 func (a Agents) Preview(ctx context.Context, id string, of PromptPreviewRequest) (*PromptPreview, error) {
 	return act[PromptPreview](ctx, a.group, Request{Method: http.MethodPost, Path: agentsPath, Body: of}, id, "preview")
 }

@@ -94,9 +94,9 @@ func (c Chat) Stream(message ChatParams) *Stream {
 }
 
 // request returns the request that sends the message. The argument stream selects a response with
-// the run's events. request returns an error unless exactly one of AgentID and TemplateID is set,
-// or if the id of a new session cannot contain the idempotency key, because the key is too long.
-// The key is part of the request, so all retries of the request use the same key.
+// the run's events. request returns an error unless exactly one of AgentID and TemplateID is set.
+// It also returns an error if the idempotency key is too long for the id of a new session. The key
+// is part of the request, so all retries of the request use the same key.
 func (p ChatParams) request(stream bool) (Request, error) {
 	if (p.AgentID == "") == (p.TemplateID == "") {
 		return Request{}, errors.New("a message needs exactly one of AgentID and TemplateID")

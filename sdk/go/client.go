@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// Version is the version of the SDK. It is the version of the service with which it was released.
+// Version is the version of the SDK. The service that was released together with the SDK has the
+// same version.
 const Version = "0.3.0"
 
 // Defaults of Options, and the fixed timeout of the transport.
@@ -60,7 +61,7 @@ type Client struct {
 	Notifications Notifications // endpoints that receive the organization's events
 	Keys          Keys          // API keys
 	Usage         UsageReports  // counts, costs and limits
-	Budgets       Budgets       // hard caps of tokens and costs
+	Budgets       Budgets       // hard limits on tokens and costs
 
 	options Options
 	base    string

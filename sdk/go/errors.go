@@ -63,7 +63,7 @@ type APIError struct {
 	Retryable bool `json:"retryable"`
 	// Invalid fields, if the request is invalid.
 	Fields []Field `json:"errors"`
-	// Time after which a retry makes sense; 0: the service gave none.
+	// Time after which a retry makes sense; 0: the service gave no time.
 	RetryAfter time.Duration `json:"-"`
 }
 

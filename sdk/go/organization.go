@@ -31,9 +31,8 @@ func (k Keys) List(paging Paging) Pages[Key] {
 	return list[Key](k.group, keysPath, params(), paging)
 }
 
-// Rotate creates a key that replaces another one. The old key stays valid for
-// rotation.OverlapSeconds. The result contains the new key. The request is not repeated if the
-// service may have executed it.
+// Rotate replaces a key with a new key. The old key stays valid for rotation.OverlapSeconds. The
+// result contains the new key. The request is not repeated if the service may have executed it.
 func (k Keys) Rotate(ctx context.Context, id string, rotation KeyRotation) (*KeyWithSecret, error) {
 	return act[KeyWithSecret](ctx, k.group, Request{Method: http.MethodPost, Path: keysPath, Body: rotation}, id, "rotate")
 }

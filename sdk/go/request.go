@@ -87,8 +87,9 @@ func (c *Client) Call(ctx context.Context, request Request) (*Response, error) {
 	}
 }
 
-// once sends a request once and reads its whole response. The errors are those of send, a lost
-// connection while the body is read, and a response of more than 64 MiB.
+// once sends a request once and reads its whole response. It returns the errors of send. It also
+// returns an error if the connection is lost while the body is read, or if the response has more
+// than 64 MiB.
 func (c *Client) once(ctx context.Context, request Request) (*Response, error) {
 	response, err := c.send(ctx, request)
 	if err != nil {

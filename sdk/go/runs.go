@@ -28,7 +28,7 @@ type RunQuery struct {
 
 	// Current status.
 	Status   RunStatus
-	WaitsFor string    // "person" or "client": only runs that wait for a decision or for the results of tool calls
+	WaitsFor string    // "person": only runs that wait for a decision; "client": only runs that wait for results of tool calls
 	From, To time.Time // range of the time of acceptance; To is not included
 	Search   string    // only finished runs that contain these words
 }
@@ -123,8 +123,8 @@ func pollRequest(id string) Request {
 	return Request{Method: http.MethodGet, Path: runsPath, Query: params("id", id, "wait", number(longestWait))}
 }
 
-// submit starts a run. If wait is set, it returns the run when it has finished or requires an
-// action. The request must have an idempotency key.
+// submit starts a run. If the argument wait is set, submit returns the run when it has finished or
+// requires an action. The request must have an idempotency key.
 func (r Runs) submit(ctx context.Context, request Request, wait bool) (*Run, error) {
 	preferring := func(preference string) Request {
 		preferred := request

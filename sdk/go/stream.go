@@ -38,8 +38,8 @@ func (s *Stream) RunID() string { return s.runID }
 // continues after the event, in any process. The id is empty before the first event.
 func (s *Stream) LastEventID() string { return s.lastEventID }
 
-// Events yields the events of the run, up to the last. A failed run ends with an event and not with
-// an error. If all events were read before, the sequence is empty.
+// Events yields the events of the run, up to the run's last event. The failure of a run is an event
+// and not an error of the loop. If all events were read before, the sequence is empty.
 func (s *Stream) Events(ctx context.Context) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		if s.err != nil {

@@ -60,10 +60,10 @@ type result[A any] struct {
 	err error
 }
 
-// New returns a group that executes batches of at most limit requests by calling the function do,
-// which must return the results in the order of the requests. If do returns an error, every caller
-// in the batch gets that error. At most queueSize calls wait in the queue; if it is full, a call
-// gets ErrFull. The context of do is derived from the context of Run, never from a caller's
+// New returns a group that executes batches of at most limit requests by calling the function do.
+// This function must return the results in the order of the requests. If do returns an error, every
+// caller in the batch gets that error. At most queueSize calls wait in the queue; if it is full, a
+// call gets ErrFull. The context of do is derived from the context of Run, never from a caller's
 // context.
 func New[Q, A any](limit, queueSize int, do func(context.Context, []Q) ([]A, error)) *Group[Q, A] {
 	return &Group[Q, A]{
@@ -73,7 +73,7 @@ func New[Q, A any](limit, queueSize int, do func(context.Context, []Q) ([]A, err
 
 // Parallel makes the group execute up to n batches at the same time. While this process handles the
 // results of one batch, the database can execute another batch. Each batch waits for its share of
-// the callers. Call Parallel before Run.
+// the calls; see share. Call Parallel before Run.
 func (g *Group[Q, A]) Parallel(n int) *Group[Q, A] {
 	g.lanes = n
 	return g
@@ -162,8 +162,8 @@ func (g *Group[Q, A]) collect(first call[Q, A]) []call[Q, A] {
 		calls = append(calls, c)
 	}
 
-	// Waiting for further calls saves time only if calls arrive concurrently. The share shows
-	// whether they do.
+	// Waiting for further calls saves time only if calls arrive concurrently. The result of the
+	// method share shows whether they do.
 	if !g.eager && share > len(g.calls)+1 {
 		patience := min(time.Duration(g.took.Load()), maxPatience)
 		end := time.Now().Add(patience)
@@ -189,9 +189,9 @@ func (g *Group[Q, A]) collect(first call[Q, A]) []call[Q, A] {
 }
 
 // share returns the number of calls for which a batch waits. Parallel batches divide the callers of
-// the latest batches among themselves: a smaller batch would leave callers for one more batch, and a
-// larger batch would leave the others without calls. A group without parallel batches waits as long
-// as calls arrive.
+// the latest batches among themselves: a smaller batch would leave callers for one more batch, and
+// a larger batch would leave the other batches without calls. A group without parallel batches
+// waits as long as calls arrive.
 func (g *Group[Q, A]) share() int {
 	callers := int(max(g.concurrent.Load(), g.pending.Load()))
 	if callers > 1 && g.lanes == 1 {

@@ -235,8 +235,9 @@ func TestParallelBatches(t *testing.T) {
 	})
 }
 
-// Parallel batches share the callers: while one batch is executed, another one collects the calls
-// of the other callers. If one batch had the calls of all callers, the other would have none.
+// Parallel batches share the callers: while one batch is executed, the next batch collects the
+// calls of the other callers. If one batch had the calls of all callers, the next batch would have
+// none.
 func TestParallelBatchesShareTheCallers(t *testing.T) {
 	t.Parallel()
 	const call, pause, callers, rounds = 2 * time.Millisecond, 500 * time.Microsecond, 16, 50

@@ -83,8 +83,8 @@ func inboxPrefix(addresses string) string {
 	return nats.InboxPrefix + u.User.Username()
 }
 
-// Dial connects to the servers at addresses. If no server is reachable yet, it keeps trying in the
-// background.
+// Dial connects to the servers at addresses. If no server is reachable yet, the connection keeps
+// trying in the background.
 func Dial(addresses, name string, log zerolog.Logger) (*Bus, error) {
 	nc, err := nats.Connect(addresses, append(Options(name, log), nats.CustomInboxPrefix(inboxPrefix(addresses)))...)
 	if err != nil {
@@ -269,9 +269,9 @@ const (
 	codeStoreFailed           jetstream.ErrorCode = 10077
 )
 
-// UpdateStream shortens the duplicate window of a stream that an earlier release created, if the
-// window is longer than that of this release. Without the update, the longer window costs only
-// memory on the server. UpdateStream needs a permission that only the sweeper's user has.
+// UpdateStream shortens the duplicate window of a stream that an earlier release created, if this
+// window is longer than the window of this release. Without the update, the longer window costs
+// only memory on the server. UpdateStream needs a permission that only the sweeper's user has.
 func (b *Bus) UpdateStream(ctx context.Context) error {
 	stream, err := b.openStream(ctx)
 	if err != nil {
@@ -305,7 +305,8 @@ func ensureConsumer(ctx context.Context, stream jetstream.Stream, name, subject 
 		if damaged(err) {
 			// The server cannot read the files of the consumer with this name, and no client can
 			// remove them. A consumer in memory needs no files. It loses its state when the server
-			// restarts; claims then reject the repeated job messages.
+			// restarts. Job messages are then delivered again, and the second claim of a run is
+			// rejected.
 			config.MemoryStorage = true
 			consumer, err = stream.CreateOrUpdateConsumer(ctx, config)
 		}
@@ -395,8 +396,8 @@ func (b *Bus) reply(runID, replyTo string, result []byte) {
 	b.publish(replyTo+"."+runID, result)
 }
 
-// Cancelled notifies the worker that executes a run, so that it stops the run. If the message is
-// lost, the worker notices the end of the run when it renews the lease.
+// Cancelled notifies the worker that executes a run, so that the worker stops the run. If the
+// message is lost, the worker notices the end of the run when it renews the lease.
 func (b *Bus) Cancelled(runID string) { b.publish(contract.SubjectCancel+runID, nil) }
 
 // publish publishes a message of core NATS. It only logs an error, because the receivers also poll
@@ -411,8 +412,8 @@ func (b *Bus) publish(subject string, body []byte) {
 func (b *Bus) NewInbox() string { return b.nc.NewInbox() }
 
 // OnReplies calls f with the run id and the rendered object of each reply to the inbox, from one
-// goroutine. An empty object means that the result is too large for a message, and that the caller
-// reads it from the database.
+// goroutine. An empty object means that the result is too large for a message. The receiver
+// then reads the result from the database.
 func (b *Bus) OnReplies(inbox string, f func(runID string, result []byte)) (stop func(), err error) {
 	return b.subscribe(inbox+".*", func(m *nats.Msg) { f(contract.RunIDFor(m.Subject), m.Data) })
 }

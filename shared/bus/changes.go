@@ -26,8 +26,8 @@ type change struct {
 // changes publishes change messages. The first change is published immediately. Further changes of
 // the same kind within changeInterval are coalesced into one change, which is published at the end
 // of the interval. Callers never wait. If publishing fails, too many changes are tracked, or the
-// connection was lost, changes instead publishes a change for all organizations, and repeats that
-// until it succeeds:
+// connection was lost, a change for all organizations is published instead. The publication is
+// repeated until it succeeds:
 //
 //	markDue ─► due ─► published, quiet ─┬─ not due within changeInterval ─► forgotten
 //	                        ▲           └─ due again ─► published after changeInterval ─┐
@@ -53,7 +53,8 @@ type publishedChange struct {
 	at time.Time
 }
 
-// newChanges returns a value of type changes. It publishes only while its method run is executing.
+// newChanges returns a value of type changes. This value publishes only while its method
+// run is executing.
 func newChanges(publish func(subject string) error) *changes {
 	return &changes{publish: publish, limit: maxChanges, wake: make(chan struct{}, 1), tracked: map[change]bool{}}
 }

@@ -100,7 +100,7 @@ func TestChangesForAllAreReportedAfterAnOutage(t *testing.T) {
 	worker.Changed(domain.ChangedDocuments, "org_a") // no watch receives this change
 	server.Restart()
 	awaitChange(t, heard, bus.Change{OrganizationID: "org_a"}) // the watch reports missed changes of any kind
-	for worker.Ping(t.Context()) != nil {                      // the publisher's connection is restored later than the watch's
+	for worker.Ping(t.Context()) != nil {                      // the publisher's connection may be restored after the watch's connection
 		if t.Context().Err() != nil {
 			t.Fatal("the worker does not come back")
 		}
@@ -133,7 +133,7 @@ func TestChangesForAllArePublishedAfterAWorkersOutage(t *testing.T) {
 	awaitChange(t, heard, bus.Change{OrganizationID: "org_a", Kind: domain.ChangedRuns})
 	proxy.CutRequests()
 	worker.Changed(domain.ChangedDocuments, "org_a")
-	if err := worker.Ping(t.Context()); err == nil { // the message was sent, but has not arrived
+	if err := worker.Ping(t.Context()); err == nil { // the proxy has not passed on the change, and must not pass on the ping
 		t.Fatal("a server behind a cut connection answered")
 	}
 	proxy.Reset()

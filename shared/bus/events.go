@@ -38,8 +38,8 @@ func eventMessage(chunk domain.EventChunk) []byte {
 type RunMessage struct {
 	RunID string
 	// Events is the message with the run's newest events; see contract.ParseEventMessage. It is nil
-	// if something else happened or messages may have been missed. The run's log in the database is
-	// always complete.
+	// if the run finished and its last event is not in the notice, or if messages may have been
+	// missed. The run's log in the database is always complete.
 	Events []byte
 }
 

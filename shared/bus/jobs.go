@@ -23,7 +23,7 @@ type JobMessage struct {
 }
 
 // Ack removes the message from the stream.
-func (d *JobMessage) Ack() { _ = d.msg.Ack() } // if this fails, the message is delivered again, and the claim rejects it
+func (d *JobMessage) Ack() { _ = d.msg.Ack() } // if this fails, the message is delivered again, and the second claim of its run is rejected
 
 // Release releases the message to another worker.
 func (d *JobMessage) Release() { _ = d.msg.Nak() } // if this fails, the message is delivered again after ackWait

@@ -42,7 +42,7 @@ func (b *Bus) CheckJobs(ctx context.Context) error {
 		return fmt.Errorf("checking the job stream: %w", err)
 	}
 
-	// The server confirms a message only after it has stored it.
+	// The server confirms a message only after it has stored the message.
 	_, err = b.js.PublishMsg(ctx, nats.NewMsg(contract.SubjectProbe+rand.Text()))
 	if full(err) {
 		return nil // the stream is full of job messages; further runs wait as rows in the database

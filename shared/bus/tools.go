@@ -149,9 +149,9 @@ func (c *ToolCaller) Call(ctx context.Context, kind, capability string, body []b
 	}
 }
 
-// offerRepeatedly offers a call repeatedly for acceptTimeout. If no worker is subscribed, it gives
-// up earlier, after the duration absent. If notTaken is true, no worker took the call, and err is
-// the reason.
+// offerRepeatedly offers a call repeatedly for acceptTimeout. If no worker is subscribed,
+// offerRepeatedly gives up earlier, after the duration absent. If notTaken is true, no worker took
+// the call, and err is the reason.
 func (c *ToolCaller) offerRepeatedly(ctx context.Context, msg *nats.Msg, absent time.Duration) (notTaken bool, answer []byte, err error) {
 	began, nobody := time.Now(), ErrNoToolWorker
 	for left := acceptTimeout; left > 0; left = acceptTimeout - time.Since(began) {
@@ -160,7 +160,7 @@ func (c *ToolCaller) offerRepeatedly(ctx context.Context, msg *nats.Msg, absent 
 			return false, answer, err
 		}
 
-		// A rejection is more informative than a missing reply, so it is the error to return.
+		// A rejection is more informative than a missing reply, so the rejection's error is kept.
 		if errors.Is(err, ErrToolRefused) {
 			nobody = err
 		}

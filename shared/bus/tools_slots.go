@@ -12,10 +12,10 @@ import (
 // others until some of its calls have finished. From then on, while others wait, no owner has more
 // than an equal share.
 //
-// One eighth of the slots is reserved, at least one slot if there are two or more. No owner may
-// occupy reserved slots in addition to all other slots. A new owner therefore does not have to wait
-// for another owner's long calls, unless other new owners arrived earlier. As a consequence, a
-// single owner on a worker with two slots uses only one slot.
+// One eighth of the slots is reserved, at least one slot if there are two or more. An owner may use
+// at most as many slots as are not reserved. A new owner therefore does not have to wait for
+// another owner's long calls, unless other new owners arrived earlier. As a consequence, a single
+// owner on a worker with two slots uses only one slot.
 //
 // The queue is divided equally among the waiting owners, and always among at least two. An owner
 // that arrived when there were fewer owners may have more waiting calls than its share, but cannot

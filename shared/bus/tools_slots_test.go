@@ -105,7 +105,7 @@ func TestNoOwnerHoldsMoreThanAShare(t *testing.T) {
 			p := newSlotPool(pool(slots, 24))
 			var all []*toolTurn
 			acquire := func(owner string) {
-				for range 2 * slots { // more calls than the owner's slots and its part of the queue have room for
+				for range 2 * slots { // more calls than fit into the owner's slots and the owner's part of the queue
 					if turn := p.acquire(owner); turn != nil {
 						all = append(all, turn)
 					}

@@ -30,7 +30,8 @@ func caller(t *testing.T, url string) *bus.ToolCaller {
 	return c
 }
 
-// serve starts a tool worker. It stops at the end of the test, unless it was stopped before.
+// serve starts a tool worker. The worker stops at the end of the test, unless the test calls stop
+// before.
 func serve(t *testing.T, url string, cfg bus.ToolOptions, handle func(context.Context, bus.ToolMessage) ([]byte, bool)) (stop func(context.Context)) {
 	t.Helper()
 	stop, err := dial(t, url).ServeTool(kind, cfg, handle)

@@ -209,5 +209,5 @@ func (e *WorkerVoiceSession) Report(report contract.VoiceReport) error {
 	return e.wire.send(func(b []byte) ([]byte, error) { return contract.AppendVoiceControl(b, report) })
 }
 
-// Audio sends samples of an answer. It does not retain them.
+// Audio sends samples of an answer. Audio does not retain the samples.
 func (e *WorkerVoiceSession) Audio(audio contract.VoiceAudio) error { return e.wire.audio(audio) }

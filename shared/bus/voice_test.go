@@ -32,8 +32,9 @@ func voiceCaller(t *testing.T, url string) *bus.VoiceCaller {
 	return c
 }
 
-// serveVoice starts a voice worker. It stops at the end of the test, unless it was stopped before.
-// The body of a request to open a session is the session's name. The capability "no" is rejected.
+// serveVoice starts a voice worker. The worker stops at the end of the test, unless the test calls
+// stop before. The body of a request to open a session is the session's name. The capability "no"
+// is rejected.
 func serveVoice(t *testing.T, url string, pool int, serve func(context.Context, string, *bus.WorkerVoiceSession)) (stop func(context.Context)) {
 	t.Helper()
 	return serveVoiceOn(t, dial(t, url), pool, serve)

@@ -70,7 +70,8 @@ type voiceWire[In voiceControl] struct {
 }
 
 // take queues a frame for the reader without waiting. It runs in the subscription's goroutine. If
-// reason is not empty, the session is lost. If over is true, the other end has closed the session.
+// reason is not empty, the session is lost. If the result over is true, the other end has closed
+// the session.
 func (w *voiceWire[In]) take(data []byte) (over bool, reason string) {
 	w.active.Store(true)
 	if len(data) < voiceHead {

@@ -76,8 +76,9 @@ func (w Workers) Voice() Speech {
 }
 
 // modelOrDefault returns the configured model, if set. Otherwise it returns the online default if
-// service is true, and the offline default if it is false. An OPENAI_BASE_URL of another provider
-// does not count as an audio service, because that server may not have the online model.
+// the argument service is true, and the offline default if service is false. An OPENAI_BASE_URL of
+// another provider does not count as an audio service, because that server may not have the online
+// model.
 func modelOrDefault(set string, service bool, online, offline string) string {
 	switch {
 	case set != "":

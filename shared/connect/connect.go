@@ -63,8 +63,8 @@ func Store(dsn string, keys config.Secrets, conns int, tracer *tracing.Tracer) (
 }
 
 // Metrics creates the registry of the process's metrics, including metrics of the process itself
-// and of these connections. If jobs is true, it also checks whether the job stream works; on a bus
-// with accounts, only ingresses and sweepers are permitted to do so.
+// and of these connections. If the argument jobs is true, it also checks whether the job stream
+// works; on a bus with accounts, only ingresses and sweepers are permitted to do so.
 func (s *Servers) Metrics(jobs bool) *prometheus.Registry {
 	checks := metrics.Checks{"postgres": s.Store.Ping, "nats": s.Bus.Ping}
 	if jobs {

@@ -40,7 +40,7 @@ const (
 )
 
 // Shards is the number of subjects among which a lane's organizations are divided. An operator can
-// give the organizations of one shard separate consumers without changing the subjects.
+// give the organizations of one shard their own consumer without changing the subjects.
 const Shards = 8
 
 // Endpoint is the part of the API in which an idempotency key is unique: a key identifies one run

@@ -37,7 +37,7 @@ type EmbedRequest struct {
 type EmbedReply struct {
 	Model string `json:"model,omitempty"`
 	// Vectors are the embeddings of the first texts, each as 32-bit floating-point numbers in
-	// little-endian order. If not all vectors fit into a message, those of the last texts are
+	// little-endian order. If not all vectors fit into a message, the vectors of the last texts are
 	// missing.
 	Vectors     [][]byte `json:"vectors,omitempty"`
 	InputTokens int64    `json:"inputTokens,omitempty"`

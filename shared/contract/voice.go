@@ -146,7 +146,7 @@ const (
 	VoiceStarted    = "started"    // Item: speech began at sample From
 	VoiceStopped    = "stopped"    // Item: speech from sample From to sample To, which is being transcribed
 	VoiceTranscript = "transcript" // Item, Text; an empty Text means that nothing was understood
-	VoiceSegment    = "segment"    // Answer: bytes Start to End were synthesized, as Samples samples of audio so far; sent after the audio
+	VoiceSegment    = "segment"    // Answer: bytes Start to End were synthesized, Samples samples in all so far; sent after the audio
 	VoiceSaid       = "said"       // the whole Answer was synthesized
 	VoiceFailed     = "failed"     // Failure: an error of the item in Item or the answer in Answer; if both are empty, of the Config
 	VoiceLeaving    = "leaving"    // the worker is stopping; the ingress should open the session with another worker

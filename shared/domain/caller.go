@@ -5,7 +5,7 @@ import "slices"
 // CallerKind is the kind of caller of an agent.
 type CallerKind string
 
-// The kinds of caller. An agent's allowedCallers lists the first two.
+// The kinds of caller. An agent's field allowedCallers may contain only the first two.
 const (
 	CallerUser   CallerKind = "user"
 	CallerSystem CallerKind = "system"

@@ -53,8 +53,8 @@ var (
 var everything = ModelSupport{Temperature: to2, TopP: to1, Efforts: ReasoningEfforts, Seed: true, Stop: true, Parallel: true}
 
 // OpenAISupport lists OpenAI's own models. The first entry whose prefix matches applies; a model
-// without an entry accepts everything. Servers with OpenAI's protocol accept everything, whatever
-// their models' names.
+// without an entry accepts everything. The list does not apply to other servers with
+// OpenAI's protocol; see SupportFor.
 var OpenAISupport = []ModelSupport{
 	{Prefix: "openai/gpt-3.5", Temperature: to2, TopP: to1, Seed: true, Stop: true, Parallel: true},
 	{Prefix: "openai/gpt-4", Temperature: to2, TopP: to1, Seed: true, Stop: true, Parallel: true},

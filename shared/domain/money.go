@@ -32,7 +32,8 @@ func Money(micros int64, currency string) string {
 		return fmt.Sprintf("%d %s", whole, currency)
 	}
 
-	// Zeros at the end are dropped, but prices are usually written with two decimal places.
+	// Zeros at the end are dropped, but at least two decimal places are kept, as is usual for
+	// prices.
 	digits := strings.TrimRight(fmt.Sprintf("%06d", fraction), "0")
 	if len(digits) == 1 {
 		digits += "0"

@@ -88,8 +88,8 @@ func CleanText(text string, maxRunes int) string {
 	return string(kept)
 }
 
-// visible returns the runes without the hidden runes. If the removal of these makes a joiner
-// useless, visible also removes all joiners and variation selectors.
+// visible returns the runes without the hidden runes. If the removal separates a joiner from
+// the character that it joins, visible also removes all joiners and variation selectors.
 func visible(runes []rune) []rune {
 	kept := make([]rune, 0, len(runes))
 	for i, r := range runes {

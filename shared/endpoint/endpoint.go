@@ -144,8 +144,8 @@ func (t *Template) readQuery(query string) error {
 
 	for part := range strings.SplitSeq(query, "&") {
 		name, value, found := strings.Cut(part, "=")
-		// The name of a query parameter must not be a variable, because its value could be the name
-		// of a fixed parameter.
+		// The name of a query parameter must not be a variable, because an argument could then be
+		// the name of a fixed parameter.
 		if strings.ContainsAny(name, "{}") {
 			return errors.New("may contain variables in the values of its query, after an equals sign, but not in other parts of the query")
 		}

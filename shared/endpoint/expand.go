@@ -50,8 +50,9 @@ func (t *Template) Expand(args map[string]any) (address string, rest map[string]
 // several segments: many servers unescape a path before they route it, and would treat
 // /users/1%2Fdelete like /users/1/delete.
 func (s segment) expand(args map[string]any) (string, error) {
-	// The text b is the segment as sent, and plain is the segment as read by a server. The text
-	// values is like plain, but without the slashes that the template itself contains.
+	// The variable b contains the segment as sent, and the variable plain contains the segment as
+	// read by a server. The variable values contains the same as plain, but without the slashes
+	// that the template itself contains.
 	var b, plain, values strings.Builder
 	for _, p := range s {
 		if p.variable == "" {

@@ -5,7 +5,7 @@ type Point string
 
 // The points, in the order in which a run that calls a tool passes them.
 const (
-	// AcceptBefore is in an ingress, before it inserts runs.
+	// AcceptBefore is in an ingress, before the ingress inserts runs.
 	AcceptBefore Point = "accept.before"
 	// AcceptAfter is in an ingress: the insert is committed, but no job message is published.
 	AcceptAfter Point = "accept.after"
@@ -25,8 +25,8 @@ const (
 	// EffectAfter is in an agent worker: the ledger has the effect, but no tool worker has the
 	// call.
 	EffectAfter Point = "effect.after"
-	// SendBefore is in a tool worker, before it records in the ledger that the
-	// effect is being sent.
+	// SendBefore is in a tool worker, before the worker records in the ledger that the effect is
+	// being sent.
 	SendBefore Point = "send.before"
 	// SendAfter is in a tool worker: the ledger records that the effect is being sent, but no data
 	// has been sent.

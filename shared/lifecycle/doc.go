@@ -17,6 +17,6 @@
 //	   ▼
 //	stopped      errors of all components joined
 //
-// Context converts SIGINT and SIGTERM to the end of a context, LockFile keeps a second process out
-// of a directory, and StartChild starts a process that does not outlive this one.
+// Context returns a context that SIGINT or SIGTERM cancels. LockFile keeps a second process out of
+// a directory. StartChild starts a process that, on Linux, does not outlive this process.
 package lifecycle

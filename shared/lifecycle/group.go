@@ -80,7 +80,7 @@ func (g *Group) Run(ctx context.Context) error {
 // start runs the component in a goroutine, and sends the component to the channel ended when the
 // component has returned.
 func (m *member) start(ctx context.Context, ended chan<- *member) {
-	// Each component has its own context, so that the group can stop one after another.
+	// Each component has its own context, so that the group can stop one component after another.
 	ctx, m.cancel = context.WithCancel(ctx)
 	go func() {
 		m.err = call(ctx, m.run)

@@ -108,8 +108,8 @@ func decoder(coding string, raw io.Reader, limit int64) (io.Reader, error) {
 		return raw, nil
 	}
 
-	// The limit of the encoded input is higher than that of the decoded body, because encoded data
-	// that cannot be compressed is longer than the data.
+	// The limit of the encoded input is higher than the limit of the decoded body. Data that cannot
+	// be compressed becomes longer when it is encoded.
 	in := bufio.NewReader(&limitedReader{raw, limit + limit/8 + 64<<10})
 	head, err := in.Peek(2)
 	if len(head) == 0 && errors.Is(err, io.EOF) {

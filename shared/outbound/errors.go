@@ -56,8 +56,7 @@ func describe(ctx context.Context, err error, notSent bool) *Error {
 	}
 
 	// The most specific cause determines the message. A failed name lookup is checked before the
-	// timeout, so that a name that cannot be resolved looks the same as one whose lookup takes too
-	// long.
+	// timeout, so that both a failed lookup and a slow lookup lead to the same message.
 	e := &Error{Message: "The connection was lost.", NotSent: notSent, Err: err}
 	var (
 		unresolved *net.DNSError

@@ -17,7 +17,7 @@ var metadata = []netip.Prefix{netip.MustParsePrefix("168.63.129.16/32")}
 // errForbidden is the error for forbidden hosts that are written as IP addresses.
 var errForbidden = refuse("The URL leads to a host that is not allowed.")
 
-// errPort is the error for ports that are not allowed on this host.
+// errPort is the error for a port that is not allowed on the requested host.
 var errPort = refuse("The URL has a port that is not allowed. Use port 80 or 443, or allow the host and port in OUTBOUND_ALLOW.")
 
 // guard decides, when a connection is made, whether its address is allowed. It is never changed, so

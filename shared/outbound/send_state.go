@@ -42,7 +42,7 @@ func (w *sendState) trace() *httptrace.ClientTrace {
 			c.sendState.Store(w)
 			return
 		}
-		w.mu.Lock() // if the type of the connection is unknown, a part of the request may have been sent
+		w.mu.Lock() // on a connection of another type, it is unknown whether a part of the request was sent
 		defer w.mu.Unlock()
 		w.begun = true
 	}}

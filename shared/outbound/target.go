@@ -66,7 +66,7 @@ func targetFor(u *url.URL) (target, error) {
 // isControl reports whether the character is a control character of ASCII.
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
-// defaultPort returns the port of a URL that does not specify one.
+// defaultPort returns the port of a URL that specifies no port.
 func defaultPort(scheme string) uint16 {
 	if scheme == "https" {
 		return 443
@@ -117,7 +117,7 @@ func hostFor(name string) (string, error) {
 	return addr.String(), nil
 }
 
-// literalFor parses an IPv6 address without the opening bracket.
+// literalFor parses the part of an IPv6 host that follows the opening bracket.
 func literalFor(inner string) (string, error) {
 	inner, closed := strings.CutSuffix(inner, "]")
 	addr, err := netip.ParseAddr(inner)

@@ -132,7 +132,7 @@ func (t *transport) admit(req *http.Request) (target, error) {
 }
 
 // deadline returns the time by which the response's body must be read. A redirect does not extend
-// it.
+// this time.
 func (t *transport) deadline(req *http.Request) time.Time {
 	at := time.Now().Add(t.options.Timeout)
 	// In a redirected request, the field Response is the response that contained the redirect.

@@ -37,8 +37,8 @@ func (s *Schema) countEffort() error {
 func (s *Schema) count(part *jsonschema.Schema) {
 	parts := sameValueParts(part)
 
-	// The costs of a check are estimates. The cost named once applies to each value, perItem to
-	// each item of an object or list, and about a 64th of text to each byte of a string.
+	// The costs of a check are estimates. Each value has the cost named once, and each item of an
+	// object or list has the cost perItem. Each byte of a string has about a 64th of the cost text.
 	once := 1 + len(parts) + len(part.Required)
 	for _, sub := range parts {
 		once += partCost(sub)

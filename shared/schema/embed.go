@@ -59,8 +59,8 @@ func (p position) within(key string) position {
 	}
 }
 
-// value copies the next value. The argument is determines the role of the value, and key is its
-// name in an object, or "" in a list.
+// value copies the next value. The argument named is contains the role of the value. The argument
+// key is the value's name in an object, or "" in a list.
 func (e *embedding) value(is position, key string) error {
 	token, err := e.in.Token()
 	if err != nil {

@@ -208,7 +208,7 @@ func isRequiredFinite(part *jsonschema.Schema, finite map[*jsonschema.Schema]boo
 }
 
 // itemParts returns the parts for the first items of a list, and the part for the other items, or
-// nil. Drafts before 2020-12 have other keywords for them.
+// nil. Drafts before 2020-12 have other keywords for these parts.
 func itemParts(part *jsonschema.Schema) (first []*jsonschema.Schema, other *jsonschema.Schema) {
 	switch items := part.Items.(type) {
 	case []*jsonschema.Schema:

@@ -83,9 +83,9 @@ type quickPattern struct {
 	part *quickPart
 }
 
-// quickBound is a limit of a number. A value violates the limit if the comparison of the value with
-// the limit has the sign in the field excluded. If strict is set, a value equal to the limit
-// violates it, too.
+// quickBound is a limit of a number. If the field excluded is -1, values below the limit violate
+// the bound. If the field is 1, values above the limit violate the bound. If the field strict is
+// set, a value equal to the limit violates the bound, too.
 type quickBound struct {
 	limit    float64
 	excluded int

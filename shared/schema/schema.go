@@ -38,15 +38,15 @@ var (
 type Schema struct {
 	compiled *jsonschema.Schema
 	quick    *quickPart // nil if not supported
-	formats  bool       // whether drafts that check the keyword format do so
+	formats  bool       // false: the keyword format is not checked in any draft
 
 	mu     sync.Mutex
 	effort int // remaining effort of the running check
 }
 
 // Compile compiles a JSON Schema of 2020-12, or of the older draft in its $schema. It returns an
-// error if the schema is larger than 64 KiB, is nested deeper than 64 levels, refers to anything
-// outside itself, or has patterns that are too large.
+// error if the schema is larger than 64 KiB or nested deeper than 64 levels. It also returns an
+// error if the schema refers to anything outside itself or has patterns that are too large.
 func Compile(raw json.RawMessage) (*Schema, error) { return newSchema(raw, true) }
 
 // newSchema compiles a schema. The argument formats is false if the keyword format is not checked

@@ -14,8 +14,8 @@ import (
 var typeNames = strings.Fields(`array boolean integer null number object string`)
 
 // checkTypes returns an error for the first type in a schema that does not exist, with its JSON
-// Pointer. The library's message about such a type is misleading. The argument at is the JSON
-// Pointer of the value, and the argument is gives the value's role.
+// Pointer. The library's message about such a type is misleading. The argument named at is
+// the value's JSON Pointer, and the argument named is contains the value's role.
 func checkTypes(value any, is position, at string) error {
 	switch value := value.(type) {
 	case map[string]any:

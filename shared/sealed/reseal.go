@@ -99,7 +99,7 @@ func (r *resealRun) combination(ctx context.Context, kind sealdb.Kind, keys stri
 			return busy, err
 		}
 		listed := len(page)
-		// The end of the page may have values that need other keys. They do not belong to this
+		// The page may end with values that need other keys. These values do not belong to this
 		// combination.
 		page = slices.DeleteFunc(page, func(v sealdb.Value) bool { return v.Keys != keys })
 		for batch := range batches(page) {

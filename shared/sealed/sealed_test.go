@@ -62,7 +62,7 @@ const (
 	all      = 9
 )
 
-// Every kind of value is counted under its key and resealed. Afterwards, it no longer needs the old
+// Every kind of value is counted under its key and resealed. Afterwards, no value needs the old
 // key.
 func TestReseal(t *testing.T) {
 	t.Parallel()

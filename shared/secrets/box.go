@@ -31,8 +31,8 @@ type Box struct {
 }
 
 // NewBox parses the setting SECRETS_KEY: one key of 32 bytes in base64 or hex, or several keys
-// separated by commas. New values are sealed with the first key. To rotate the key, an operator
-// inserts a new key before it.
+// separated by commas. New values are sealed with the first key. NewSigner describes how an
+// operator rotates the key.
 func NewBox(setting string) (*Box, error) {
 	b := &Box{keys: map[string]cipher.AEAD{}, tokens: map[string][]byte{}}
 	for n, text := range strings.Split(setting, ",") {

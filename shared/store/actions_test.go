@@ -152,8 +152,8 @@ func TestAnErasedRunTakesNoDecision(t *testing.T) {
 	}
 }
 
-// A call is approved, and then its outcome is lost. It is sent again only after a second decision,
-// which does not count as a repetition of the first decision.
+// A call is approved, and then its outcome is lost. The call is sent again only after a second
+// decision, which does not count as a repetition of the first decision.
 func TestACallMayBeDecidedTwice(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -6,7 +6,7 @@ import type {
   PromptPreviewRequest, Template,
 } from "./types.js";
 
-/** A filter for agents. `q` is a text that their names contain. */
+/** A filter for agents. `q` is a text that the agents' names contain. */
 export type AgentQuery = Omit<GetAgentsQuery, "id">;
 
 /** A page of the templates. */

@@ -63,7 +63,7 @@ export class Parley {
   readonly keys: Keys;
   /** Counts, costs and limits. */
   readonly usage: UsageReports;
-  /** Hard caps of tokens and costs. */
+  /** Hard limits on tokens and costs. */
   readonly budgets: Budgets;
 
   constructor(options: ParleyOptions = {}) {

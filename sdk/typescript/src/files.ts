@@ -51,7 +51,7 @@ export class Sources {
     this.#transport = transport;
   }
 
-  /** Reads a text by the `sourceId` of a citation, as it was when a run read it. */
+  /** Reads the text that a run read from a source, by the `sourceId` of a citation. */
   async get(id: string, options?: RequestOptions): Promise<Source> {
     return this.#transport.json({ method: "GET", path: "/api/sources", query: { id: checkId(id) } }, options);
   }

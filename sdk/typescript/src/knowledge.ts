@@ -13,7 +13,7 @@ export type NewFile = ({ file: File; name?: string | undefined } | { file: Bytes
   metadata?: Metadata | undefined;
 };
 
-/** A filter for documents. `q` is a text that their names contain. */
+/** A filter for documents. `q` is a text that the documents' names contain. */
 export type DocumentQuery = Pick<GetKnowledgeQuery, "q" | "status" | "limit" | "cursor">;
 
 /** The scope of a search. */
@@ -92,7 +92,7 @@ export class Knowledge {
   }
 
   /**
-   * Changes a document, or replaces its content by a file. Omitted fields keep their values. A
+   * Changes a document, or replaces its content with a file. Omitted fields keep their values. A
    * document with new content or a new name is processed again.
    */
   async update(id: string, change: DocumentChange | NewFile, options?: RequestOptions): Promise<Document> {

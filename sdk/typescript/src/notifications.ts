@@ -52,7 +52,7 @@ export class Notifications {
 
   /**
    * Creates a new secret, which is shown only in this result. For a day, requests also carry a
-   * signature with the old one.
+   * signature with the old secret.
    */
   async rotateSecret(id: string, options?: RequestOptions): Promise<NotificationEndpoint> {
     return this.#transport.json({ method: "POST", path, query: { id: checkId(id), action: "rotate" }, repeatable: false }, options);

@@ -45,7 +45,7 @@ export class Keys {
     return list(this.#transport, "/api/keys", { ...query }, options);
   }
 
-  /** Creates a key that replaces another one. The old key stays valid for `overlapSeconds`. */
+  /** Replaces a key with a new key. The old key stays valid for `overlapSeconds`. */
   async rotate(id: string, rotation: KeyRotation = {}, options?: RequestOptions): Promise<KeyWithSecret> {
     const query = { id: checkId(id), action: "rotate" };
     return this.#transport.json({ method: "POST", path: "/api/keys", query, body: rotation, repeatable: false }, options);
@@ -77,7 +77,7 @@ export class UsageReports {
   }
 }
 
-/** Hard caps of tokens and costs. Only admins may use them. */
+/** Hard limits on tokens and costs. Only admins may read or change these limits. */
 export class Budgets {
   readonly #transport: Transport;
 
@@ -106,7 +106,7 @@ export class Budgets {
     return this.#transport.json({ method: "PUT", path: "/api/budgets", query: { id: checkId(id) }, body: change }, options);
   }
 
-  /** Deletes a budget. The cap no longer applies. */
+  /** Deletes a budget. Its limit no longer applies. */
   delete(id: string, options?: RequestOptions): Promise<Deleted> {
     return this.#transport.delete("/api/budgets", id, options);
   }

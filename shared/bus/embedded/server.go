@@ -50,8 +50,8 @@ type Server struct {
 	listening bool
 }
 
-// Start returns a server that is ready. It takes some milliseconds, and longer if it must
-// read stored streams.
+// Start returns a server that is ready. Start takes some milliseconds, and longer if the server
+// must read stored streams.
 func Start(config Config) (*Server, error) {
 	// The configuration is checked before anything is created on the disk.
 	options, err := serverOptions(config)
@@ -141,7 +141,7 @@ func (s *Server) URL() string {
 	return s.nats.ClientURL()
 }
 
-// Stop closes all connections and the streams' files. If ctx ends earlier, it returns the
+// Stop closes all connections and the streams' files. If ctx ends earlier, Stop returns the
 // context's error and the directory stays locked.
 func (s *Server) Stop(ctx context.Context) error {
 	// nats-server's Shutdown has no context, so it runs in a goroutine.

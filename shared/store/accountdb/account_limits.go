@@ -18,8 +18,8 @@ type Limits struct {
 	MembershipsPerUser   int
 }
 
-// LimitAccounts sets the quotas of accounts. Call it before the store is used, because it is not
-// safe for concurrent use.
+// LimitAccounts sets the quotas of accounts. It is not safe for concurrent use, so it must be
+// called before the store is used.
 func (s *Store) LimitAccounts(limits Limits) { s.quotas = limits }
 
 // limits returns the quotas set by LimitAccounts.

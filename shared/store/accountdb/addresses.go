@@ -77,8 +77,8 @@ func (s *Store) PasswordSchemes(ctx context.Context, email string) ([]string, er
 // ByPassword returns the account of an email address whose stored password is in the list hashes.
 // It also returns this stored password. If several accounts match, it prefers the account that has
 // proven the address. Next comes an account with an open login session from the client address, and
-// then the oldest account. If only is true, accounts without such a session do not match. If no
-// account matches, ByPassword returns WrongPassword.
+// then the oldest account. If the argument only is true, accounts without such a session do not
+// match. If no account matches, ByPassword returns WrongPassword.
 func (s *Store) ByPassword(ctx context.Context, email string, hashes []string, client string, only bool) (userID, hash string, err error) {
 	// familiar is an SQL condition: the account has an open login session that began at the
 	// client's address.
@@ -95,8 +95,8 @@ func (s *Store) ByPassword(ctx context.Context, email string, hashes []string, c
 
 // Passwords of one email address that have the same hash cost share a salt, so that a login derives
 // only one key per cost. checkScheme returns an unavailable error if the user's new password would
-// break this rule, because another account with the address has the same cost and another salt.
-// This happens if both passwords are set at the same time.
+// break this rule. This happens if two accounts with the address set passwords at the same time,
+// and thus with different salts.
 func checkScheme(ctx context.Context, tx *sqlx.Tx, userID, email, hash string) error {
 	end := strings.LastIndexByte(hash, '$')
 	if end < 0 { // no password

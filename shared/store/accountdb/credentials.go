@@ -72,8 +72,8 @@ func (row credentialRow) credential() *Credential {
 // credentialColumns are the columns of a credentialRow except lineage, which login sessions lack.
 const credentialColumns = `login_id, key_id, org_id, user_id, secret_hash, expires_at, orgs, roles`
 
-// KeyCredentials returns a map with the keys that have these ids and are not revoked, keyed by id.
-// An expired key is included: the caller checks ExpiresAt and the secret.
+// KeyCredentials returns the API keys that have these ids and are not revoked, in a map by id. An
+// expired key is included: the caller checks ExpiresAt and the secret.
 func (s *Store) KeyCredentials(ctx context.Context, keyIDs []string) (map[string]*Credential, error) {
 	rows, err := readCredentials(ctx, s.db, `SELECT lineage, `+credentialColumns+` FROM parley_key_credentials($1)`, pq.Array(keyIDs))
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *Store) KeyCredentials(ctx context.Context, keyIDs []string) (map[string
 	return out, nil
 }
 
-// LoginCredentials returns the open login sessions with these token hashes, keyed by hash. An
+// LoginCredentials returns the open login sessions with these token hashes, in a map by hash. An
 // unknown hash is missing in the result.
 func (s *Store) LoginCredentials(ctx context.Context, hashes [][]byte) (map[string]*Credential, error) {
 	rows, err := readCredentials(ctx, s.db, `SELECT '' AS lineage, `+credentialColumns+` FROM parley_login_credentials($1)`, pq.Array(hashes))

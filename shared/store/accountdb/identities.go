@@ -23,7 +23,7 @@ type Identity struct {
 }
 
 // ErrMayTakeOver is wrapped by the email_taken error of LogInByIdentity if the same login would
-// succeed with takeOver true.
+// succeed with the argument takeOver set to true.
 var ErrMayTakeOver = errors.New("the account with this email address has not verified the address")
 
 // IdentityKnown reports whether an identity has logged in before.
@@ -69,8 +69,9 @@ func (s *Store) LogInByIdentity(ctx context.Context, identity Identity, loggedIn
 	return account, err
 }
 
-// userForIdentity returns the user with an identity, and the account, if any, that lost its email
-// address to that user. It creates or links the user of a new identity.
+// userForIdentity returns the user with an identity. If another account lost its email address to
+// this user, userForIdentity also returns that account. userForIdentity creates or links the user
+// of a new identity.
 func userForIdentity( //nolint:cyclop // one step after the other, each of which may reject the login
 	ctx context.Context, tx *sqlx.Tx, identity Identity, loggedIn string, takeOver bool, loginID string,
 ) (userID, before string, err error) {

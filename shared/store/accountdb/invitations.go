@@ -77,9 +77,9 @@ func (s *Store) Join(ctx context.Context, tokenHash []byte, userID string, login
 }
 
 // JoinNew is like Join, for a person who has no account with the address. It creates the account,
-// the membership, and then the person's default organization. If an account has the address without
-// proof, that account is displaced and named in the result. JoinNew returns email_taken if that
-// account has proven the address.
+// the membership, and then the person's default organization. If an account has proven the address,
+// JoinNew returns email_taken. If an account has the address without proof, that account is
+// displaced and named in the result.
 func (s *Store) JoinNew(ctx context.Context, tokenHash []byte, name, passwordHash string, login NewLogin) (Account, error) {
 	var account Account
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
@@ -199,9 +199,9 @@ func holdsAddress(ctx context.Context, tx *sqlx.Tx, userID string) error {
 }
 
 // AnswerInvitation accepts or declines an invitation to a user's email address, and deletes the
-// invitation. If accept is true, the user becomes a member. loginID is the user's login session,
-// which must not have ended. AnswerInvitation returns not_found if the invitation is for another
-// address, and permission_denied unless the address is proven.
+// invitation. If the argument accept is true, the user becomes a member. loginID is the user's
+// login session, which must not have ended. AnswerInvitation returns not_found if the invitation is
+// for another address, and permission_denied unless the address is proven.
 func (s *Organizations) AnswerInvitation(ctx context.Context, userID, loginID, invitationID string, accept bool) (OwnInvitation, error) {
 	var row ownInvitationRow
 	err := s.db.WithinUser(ctx, "", userID, func(tx *sqlx.Tx) error {

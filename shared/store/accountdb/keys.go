@@ -185,10 +185,11 @@ func lockKey(ctx context.Context, tx *sqlx.Tx, actor Actor, keyID string) (keyRo
 	return row, nil
 }
 
-// RotateKey replaces a key with a new key. k contains the new key's id and secret; its other fields
-// are ignored. The new key has the name, scope, owner, expiry and lineage of the old key, and takes
-// over its budgets and hooks. The old key keeps working for at most overlap. RotateKey returns
-// not_found if the old key has expired, and conflict if both keys together exceed the quota.
+// RotateKey replaces a key with a new key. The argument k contains the new key's id, hash and last
+// four characters. The other fields of k are ignored. The new key has the name, scope, owner,
+// expiry and lineage of the old key, and takes over its budgets and hooks. The old key keeps
+// working for at most overlap. RotateKey returns not_found if the old key has expired, and conflict
+// if both keys together exceed the quota.
 func (s *Organizations) RotateKey(ctx context.Context, actor Actor, keyID string, k NewKey, overlap time.Duration) (domain.APIKey, error) {
 	var key domain.APIKey
 	err := withinActor(ctx, s.db, actor, func(tx *sqlx.Tx) error {

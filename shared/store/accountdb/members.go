@@ -17,8 +17,8 @@ import (
 )
 
 // Actor is the caller who changes an organization. It is either a user, whose role is read again
-// after the organization is locked, or an organization's key, which acts in Role. KeyID or LoginID
-// is the caller's API key or login session, which must still be valid.
+// after the organization is locked, or an organization's key, which has the role Role. KeyID or
+// LoginID is the caller's API key or login session, which must still be valid.
 type Actor struct {
 	OrganizationID string
 	UserID         string

@@ -325,7 +325,7 @@ func (s *Store) SaveCheck(ctx context.Context, org, agentID string, check domain
 func (s *Store) DeleteAgent(ctx context.Context, org, agentID string, checks ...func(version int) error) error {
 	return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		a, err := SelectAgent(ctx, tx, org, agentID, " FOR UPDATE")
-		// The checks run under the lock, so the version cannot change after them.
+		// The checks run under the lock, so the version cannot change after the checks.
 		for _, check := range checks {
 			if err == nil {
 				err = check(a.Version)

@@ -76,7 +76,8 @@ func (s *Store) Template(ctx context.Context, templateID string) (domain.Templat
 // older or newer build may still offer them.
 func (s *Store) SyncTemplates(ctx context.Context, templates []domain.Template) error {
 	return s.db.Tx(ctx, func(tx *sqlx.Tx) error {
-		// The lock makes concurrently starting processes write their templates one after the other.
+		// Because of the lock, processes that start concurrently write their templates one after
+		// the other.
 		if _, err := tx.ExecContext(ctx, `LOCK TABLE templates IN SHARE ROW EXCLUSIVE MODE`); err != nil {
 			return fmt.Errorf("locking templates: %w", err)
 		}
