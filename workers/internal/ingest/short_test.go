@@ -53,7 +53,12 @@ func TestTheShortLane(t *testing.T) {
 	<-inHand
 	r.awaitStatus(send(r.org, "short.txt", "A last one."), domain.DocumentReady)
 	for id, org := range map[string]string{waits: flooding, heavy: other} {
-		r.await(org, id, "queued", func(d domain.Document) bool { return d.Status == domain.DocumentQueued })
+		r.await(org, id, "queued", func(d domain.Document) bool {
+			if d.Status == domain.DocumentReady {
+				t.Fatalf("%s was read although no slot is free for it", d.Name)
+			}
+			return d.Status == domain.DocumentQueued
+		})
 	}
 	close(release)
 	for id, org := range map[string]string{long: flooding, waits: flooding, heavy: other} {
