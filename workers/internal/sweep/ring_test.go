@@ -89,7 +89,7 @@ func TestARunWhoseMessageIDIsKnownIsNotified(t *testing.T) {
 	hears(run.ID)
 }
 
-// A stream that has lost messages which its consumers remember delivers no messages. The sweeper
+// If a stream has lost messages that its consumers remember, it delivers no messages. The sweeper
 // then creates the stream again and publishes the job messages.
 func TestAStreamThatForgotIsRecreated(t *testing.T) {
 	t.Parallel()
