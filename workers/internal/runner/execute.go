@@ -103,7 +103,7 @@ func (r *Runner) claim(ctx context.Context, runID string) (claim executiondb.Cla
 	for until := time.Now().Add(claimTime); ; {
 		asked = time.Now()
 		// If the claim takes longer than slowClaim, the worker stops fetching jobs, because it
-		// could not claim their runs either.
+		// could not claim their runs in time.
 		slow := time.AfterFunc(slowClaim, r.database.close)
 		claim, err = r.claims.Do(ctx, tracing.For(ctx, runID))
 		slow.Stop()
@@ -378,13 +378,14 @@ func (r *Runner) saveAll(ctx context.Context, batch []endedRun) ([]saveResult, e
 		outcomes[i] = e.Outcome
 	}
 
-	// If Finish fails, it has saved no result, and each attempt repeats the request.
+	// If Finish fails, it has saved no result, and each attempt asks saveAll again to save its
+	// result.
 	finished, err := r.runs.Finish(ctx, outcomes)
 	if err != nil {
 		return nil, err
 	}
 
-	// Callers wait for their results, so publish the results before anything else.
+	// Publish the results first, because callers wait for them.
 	out := make([]saveResult, len(batch))
 	for i, e := range batch {
 		id := e.Run.ID

@@ -28,8 +28,9 @@ func (r *Runner) fail(ctx context.Context, a *attempt, out agentloop.Output, err
 		}
 	}
 
-	// The message of a coded error may quote a caller's text, such as the name of a file, so it is
-	// logged only at debug. The cause of a failed dependency is an error of the service itself.
+	// The message of a coded error may quote a caller's text, such as the name of a file, so the
+	// message is logged only at the level debug. The cause of a failed dependency is an error of
+	// the service itself.
 	r.metrics.failed.WithLabelValues(public.Code).Inc()
 	cause := err
 	if failure != nil {

@@ -16,9 +16,9 @@ import (
 	"parley/workers/internal/llm/scripted"
 )
 
-// TestBrokenOffAnswersAreGivenUp checks a run whose answers are truncated again and again. It fails
-// after a few attempts, in which each model of the agent is tried. After an outage of the provider,
-// however, the run is retried until its deadline.
+// TestBrokenOffAnswersAreGivenUp checks a run whose answers are truncated again and again. The run
+// fails after a few attempts, in which each model of the agent is tried. After an outage of the
+// provider, however, the run is retried until its deadline.
 func TestBrokenOffAnswersAreGivenUp(t *testing.T) {
 	t.Parallel()
 	five := domain.Config{Model: "stage/a", FallbackModels: []string{"stage/b", "stage/c", "stage/d", "stage/e"}}

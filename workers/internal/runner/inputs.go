@@ -8,8 +8,8 @@ import (
 
 const (
 	// inputBytes is the maximum size of all large inputs and histories in memory. A worker has
-	// thousands of slots and several copies of each input, so without a limit they could fill the
-	// memory.
+	// thousands of slots and several copies of each input. Without a limit, these copies could fill
+	// the memory.
 	inputBytes = 96 << 20
 	// inputShare is the limit for one organization. newcomerBytes is reserved for organizations
 	// without an input in memory. Nine organizations can fill the unreserved memory, and twelve

@@ -77,7 +77,8 @@ func (t *eventWriter) requiresAction(action domain.RequiredAction) (executiondb.
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
-	// Copy the lines, because the attempt may still finish with its own events if the write fails.
+	// Append to a copy of t.lines: if the write fails, the attempt may still finish, without this
+	// event.
 	lines := domain.AppendEventLine(slices.Clone(t.lines), domain.EventRequiresAction, data)
 	return executiondb.Chunk{FirstN: t.first, LastN: t.next, Events: string(lines)}, nil
 }

@@ -39,7 +39,7 @@ const (
 	announceTime   = 2 * time.Second  // time limit for announcing slots
 	fillTime       = 3 * time.Second  // time limit for dispatching runs to released slots
 	slowClaim      = 2 * time.Second  // duration of a claim after which the worker stops fetching jobs
-	claimTime      = 10 * time.Second // time for which a claim is repeated; the sweeper then publishes the job again
+	claimTime      = 10 * time.Second // time limit for repeating a claim; afterwards, the sweeper publishes the job again
 )
 
 // Runs is the store that claims, leases, finishes and requeues runs. Each method changes many runs
@@ -133,8 +133,8 @@ type ClientCalls interface {
 	// false if the run no longer belongs to this worker.
 	PrepareEffect(ctx context.Context, held lease.Held, e domain.Effect, ask bool) (domain.Effect, bool, error)
 
-	// Journals returns the recorded steps of runs. If all steps exceed the given number of bytes,
-	// it omits the oldest steps.
+	// Journals returns the recorded steps of runs. If the steps are larger in total than the given
+	// number of bytes, Journals omits the oldest steps.
 	Journals(ctx context.Context, org string, runIDs []string, bytes int) (map[string][][]byte, error)
 }
 

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Limits bound the usage of a sandbox, for all of its processes together.
+// Limits contains the limits on the usage of a sandbox. They apply to all of its processes
+// together.
 type Limits struct {
 	CPU       time.Duration // processor time
 	Wall      time.Duration // elapsed time between the program's start and end

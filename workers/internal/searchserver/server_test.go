@@ -163,7 +163,7 @@ func TestSearches(t *testing.T) {
 	}
 }
 
-// A search is refused without a query, and without claims that permit searches.
+// A search is refused if it has no query, or no claims that permit searches.
 func TestClaimsDecide(t *testing.T) {
 	t.Parallel()
 	s := start(t, 2, searcher(func(context.Context, string, contract.SearchRequest) (contract.SearchReply, error) {

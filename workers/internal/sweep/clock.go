@@ -25,12 +25,12 @@ type clock struct {
 
 // checkClock detects a changed database clock, a promoted standby and a restarted server. After
 // each of these, leases may seem expired although their workers are alive. Therefore, no lease
-// counts as expired for the duration of a lease, in which workers can renew their leases. The
-// sweeper's first check cannot detect a change, because there is no earlier reading. The first
+// counts as expired for a time as long as a lease. In this time, workers can renew their leases.
+// The sweeper's first check cannot detect a change, because there is no earlier reading. The first
 // check only shortens waits.
 func (s *Sweeper) checkClock(ctx context.Context) error {
-	// The local clock is monotonic. If the database's clock has not advanced by the same time, it
-	// was changed.
+	// The local clock is monotonic. If the database's clock has not advanced by about the same time
+	// as the local clock, the database's clock was changed.
 	before := time.Now()
 	now, err := s.store.Executions.Clock(ctx)
 	if err != nil {

@@ -64,7 +64,8 @@ func (h *clockEnv) requeue() {
 	}
 }
 
-// step simulates a change of the database's clock. It moves all stored times into the past.
+// step simulates a change of the database's clock. It moves the leases, the deadlines and the last
+// reading of the clock into the past.
 func (h *clockEnv) step(by time.Duration) {
 	h.Helper()
 	h.sweep.clock.seen.Now = h.sweep.clock.seen.Now.Add(-by)

@@ -20,7 +20,7 @@ import (
 )
 
 // When the time for coalescing deliveries has passed, the run is queued exactly once, even if
-// several sweepers work at the same time. The change is published.
+// several sweepers work at the same time. A change of the organization's runs is published.
 func TestCoalescedRunsAreDispatched(t *testing.T) {
 	t.Parallel()
 	st, b := open(t, testkit.Postgres(t), testkit.NATS(t))

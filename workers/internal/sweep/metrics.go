@@ -34,7 +34,7 @@ const (
 type metrics struct {
 	// Number of the sweeper's actions by kind. The constants above are the kinds.
 	actions *prometheus.CounterVec
-	failed  *prometheus.CounterVec // failed rounds by loop: the name that the method repeat receives
+	failed  *prometheus.CounterVec // failed rounds by loop; a loop's label is the name that the method repeat receives
 	queues  *prometheus.GaugeVec   // number of unfinished runs by lane and state
 	oldest  *prometheus.GaugeVec   // age of the oldest run in seconds, by lane and state
 	pending *prometheus.GaugeVec   // number of undelivered job messages by lane
@@ -107,8 +107,8 @@ func (s *Sweeper) measure(ctx context.Context) error {
 // lanes returns the lanes of runs, and the lane of documents.
 func lanes() []domain.Lane { return append(slices.Clone(domain.Lanes), domain.LaneIngest) }
 
-// showQueues sets the gauges of all lanes and states. If queues lacks a combination, its value is
-// 0.
+// showQueues sets the gauges of all lanes and states. If queues lacks a combination, the gauges of
+// that combination are set to 0.
 func (m *metrics) showQueues(queues []queuedb.Queue) {
 	for _, lane := range lanes() {
 		for _, state := range queuedb.QueueStates {

@@ -37,7 +37,7 @@ type box struct {
 	mu       sync.Mutex // guards the fields below
 	folders  []*os.File // the sandbox's folders, once they exist
 	last     sandbox.Usage
-	final    bool // true once the field last contains the final usage
+	final    bool // true if x.last is the final usage
 	givesWay bool // lower the priority after the processor time sandbox.GiveWayAfter
 }
 

@@ -68,7 +68,7 @@ func countingLauncher(bwrap string, number int) []string {
 }
 
 // setAttributes sets process attributes of bwrap. All processes of the sandbox inherit these
-// attributes. bwrap waits at the gate until they are set.
+// attributes. bwrap waits at the gate until the attributes are set.
 //
 // When the host runs out of memory, the kernel kills sandboxes first. The limit on core dumps is 1
 // byte, so that a crashing program's memory does not reach the host's core dump handler. A limit of

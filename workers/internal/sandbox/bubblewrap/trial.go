@@ -20,7 +20,7 @@ const tryTime = 20 * time.Second
 // sentence.
 func (b *Backend) try(python string) error {
 	// The trial needs the same rights as a later sandbox. So a missing right is found when the
-	// worker starts, and not at the first call.
+	// worker starts, and not when a program is first run.
 	x, err := b.start(context.Background(), sandbox.Command{
 		Args:   []string{python, "-I", "-S", "-c", "print('started')"},
 		Limits: sandbox.Limits{Memory: 256 << 20, Processes: 16, Files: 1 << 20},

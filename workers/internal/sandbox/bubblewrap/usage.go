@@ -27,8 +27,8 @@ func (x *box) Usage() (sandbox.Usage, error) {
 	return x.last, err
 }
 
-// measure updates the sandbox's usage. The usage excludes the bwrap process, and also the memory of
-// bwrap if it is known.
+// measure updates the sandbox's usage. The number of processes excludes bwrap. CPU and Memory
+// include bwrap.
 func (x *box) measure() error {
 	var u sandbox.Usage
 	var err error

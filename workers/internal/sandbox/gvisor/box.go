@@ -55,7 +55,7 @@ type box struct {
 	mu     sync.Mutex // guards the fields below
 	memory string     // path of the sentry's memory file; "" until it is found
 	last   sandbox.Usage
-	final  bool // true once the field last contains the final usage
+	final  bool // true if x.last is the final usage
 }
 
 // start creates the sandbox's folder and starts the sandbox. If it fails, the caller must call
@@ -130,7 +130,7 @@ func hostLimits(l sandbox.Limits) sandbox.Limits {
 // wait waits until the sandbox has ended, and then removes its files and its group. It runs in a
 // goroutine of its own and closes done at the end.
 func (x *box) wait() {
-	// The handle of runsc, for which Kill waits, must be found before unshare is reaped.
+	// Find the handle of runsc before unshare is reaped. Kill waits until x.found is closed.
 	x.first = findRunsc(x.command.Process.Pid, x.tree)
 	close(x.found)
 	_ = x.command.Wait() // the error is ignored, because the interface of a box does not report runsc's exit status

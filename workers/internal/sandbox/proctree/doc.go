@@ -5,6 +5,6 @@
 // process leaves the tree when its parent dies and init adopts it; it is then not found. A sandbox
 // therefore keeps its processes in a PID namespace, whose first process adopts orphans.
 //
-// Everything here reads the state of a moment. Processes may start and end while /proc is read, so
-// Kill repeats its work until a round finds nothing.
+// Processes may start and end while /proc is read, so Kill repeats its work until a round finds
+// nothing.
 package proctree

@@ -57,7 +57,7 @@ func (t Tree) Kill() error {
 // killer is the state of one call of Kill. It is used by one goroutine.
 type killer struct {
 	tree  Tree
-	seen  map[int]process     // processes of this and the last round, including those whose parents have died since the last round
+	seen  map[int]process     // processes of this round and the previous one, including those whose parents have died in between
 	first map[int]bool        // the first processes of PID namespaces
 	held  map[int]*os.Process // handles (pidfds) of processes; a signal through a handle never reaches another process
 
@@ -116,8 +116,8 @@ func (k *killer) round(late bool) (living int, err error) {
 }
 
 // hold opens a handle for a process, unless its handle is already open. It reports whether the
-// process was already known from the last round. A process without a handle receives no signal in
-// this round.
+// process was already known from the previous round. A process without a handle receives no signal
+// in this round.
 func (k *killer) hold(p process) (known bool) {
 	// A process with the same pid but another start time is a different process.
 	if earlier, is := k.seen[p.pid]; is && earlier.start == p.start {

@@ -69,7 +69,7 @@ func parse(pid int, stat []byte) (process, error) {
 }
 
 // allProcesses reads all visible processes. It skips processes that end while it reads. The list is
-// not a snapshot: a process may start after its part was read.
+// not a snapshot, because processes may start and end while it is read.
 func allProcesses() ([]process, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {

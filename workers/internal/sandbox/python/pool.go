@@ -103,7 +103,7 @@ func (p *pool) wake() {
 	}
 }
 
-// put adds a box to the ready boxes, where it stays until it is taken or ends. After close, it
+// put adds a box to the ready boxes, where it stays until it is taken or ends. After close, put
 // kills the box.
 func (p *pool) put(b *box) {
 	p.mu.Lock()
@@ -163,8 +163,8 @@ func (p *pool) close() {
 	p.mu.Lock()
 	p.closed = true
 
-	// For each ready box, a goroutine watches for its end. Closing taken stops these goroutines
-	// before the boxes are killed.
+	// For each ready box, a goroutine waits for the end of the box. Closing taken stops these
+	// goroutines before the boxes are killed.
 	idle := p.idle
 	p.idle = nil
 	for _, b := range idle {

@@ -23,12 +23,12 @@ var (
 // attempt is an action that must be refused in a sandbox. Either probe or call is set.
 type attempt struct {
 	name string
-	// probe is the name of a function in the program, and call the name of a system call. args are
-	// the arguments of the function or the call.
+	// The field probe is the name of a function in the program. The field call is the name of a
+	// system call. args contains the arguments of the function or of the system call.
 	probe, call string
 	args        []any
-	// must is the required refusal: the name of an error number, or "SIGSYS". If it is "", any
-	// refusal is accepted.
+	// The field must is the required refusal: the name of an error number, or "SIGSYS". If it is
+	// "", any refusal is accepted.
 	must string
 	// control contains the arguments for the same attempt without a sandbox, if they differ from
 	// args.

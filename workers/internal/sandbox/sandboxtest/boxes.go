@@ -176,7 +176,8 @@ print(json.dumps({
 }
 
 // seenFromHost checks the isolation of a program from the host's side. A program in the sandbox
-// cannot check every kind of isolation, because other kinds hide the evidence.
+// cannot check every kind of isolation, because one kind of isolation may hide the lack of another
+// kind.
 func (s *suite) seenFromHost(t *testing.T) {
 	if s.brief {
 		t.Log("skipped: programs in gVisor are not processes of the host")
@@ -248,7 +249,7 @@ print("ready", flush=True)
 }
 
 // nameProcess returns code that sets the process name to mark. Children and daemons inherit the
-// name, by which the host finds all of them.
+// name, so the host finds all of these processes by the name.
 func nameProcess(mark string) string {
 	return fmt.Sprintf("import ctypes; ctypes.CDLL(None).prctl(15, b%q, 0, 0, 0)\n", mark)
 }

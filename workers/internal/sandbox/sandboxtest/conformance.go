@@ -24,8 +24,8 @@ type suite struct {
 	host    *host
 	// brief reduces the tests. It is set for backends whose sandboxes start slowly.
 	brief bool
-	// watched means that no cgroup limits memory, so the memory of each process is measured, and
-	// that sandboxes share the kernel with the host.
+	// watched means that memory is measured per process, because no cgroup limits the memory. It
+	// also means that sandboxes share the kernel with the host.
 	watched bool
 
 	mu sync.Mutex
@@ -50,7 +50,7 @@ func Watched(t *testing.T, b sandbox.Backend) {
 }
 
 // Conformance tests all guarantees of a sandbox, with the backend that open returns. It closes the
-// backend. The calling test must not run in parallel with others.
+// backend. The calling test must not run in parallel with other tests.
 func Conformance(t *testing.T, open func(testing.TB) sandbox.Backend) {
 	t.Helper()
 	if os.Getenv(victimVariable) != "" {

@@ -100,8 +100,8 @@ func seedFor(t *testing.T) uint64 {
 
 func (s *suite) verifyHostile(t *testing.T, e excess, r excessResult, wall time.Duration) {
 	t.Helper()
-	// There are more hostile programs than honest programs, so each hostile program may wait longer
-	// for a processor.
+	// There are more hostile programs than honest programs. A hostile program may thus wait long
+	// for a processor, so its grace is doubled.
 	if maximum := wall + 2*s.grace(); r.took > maximum {
 		t.Errorf("hostile program %s took %s, want at most %s", e.name, r.took, maximum)
 	}

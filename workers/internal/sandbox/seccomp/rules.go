@@ -27,7 +27,7 @@ const (
 	errnoEPERM  = 1
 	errnoENOSYS = 38
 
-	low32 = 0xffffffff // mask of the part of an int that the kernel reads
+	low32 = 0xffffffff // mask of the bits that the kernel reads of an argument of type int
 )
 
 // Rules returns the rules for this machine's architecture, or an empty list if the architecture is

@@ -125,8 +125,8 @@ func (s *Synthesizer) Synthesize(ctx context.Context, line speech.Line, out func
 }
 
 // start starts a process that speaks a line. It returns nil if the line contains nothing to speak.
-// If the voice or the language is unknown, start fails with the code for that and starts no
-// process.
+// If the voice or the language is unknown, start fails with CodeUnknownVoice or CodeUnknownLanguage
+// and starts no process.
 func (s *Synthesizer) start(ctx context.Context, line speech.Line) (*process.Process, error) {
 	voices, err := s.installedVoices(ctx)
 	if err != nil {

@@ -29,7 +29,7 @@ const (
 	rate    = 16_000
 	padding = 2 * rate / 4 // bytes of silence added before and after an utterance, because otherwise the first and last words are lost
 
-	wall     = 45 * time.Second // minimum time limit; twice the utterance's duration is added; an idle machine needs a tenth of both
+	wall     = 45 * time.Second // added to twice the utterance's duration; an idle machine needs at most a quarter of the sum
 	cpu      = 120 * time.Second
 	memory   = 1 << 30
 	maximum  = 64 << 10 // bytes of a transcript

@@ -174,7 +174,8 @@ func (s *Service) hum(w http.ResponseWriter, fields map[string]string) {
 	}
 }
 
-// listen transcribes a hum. For long audio, it only waits until the caller cancels the request.
+// listen transcribes a hum. For long audio, listen does not respond: it waits until the caller
+// cancels the request.
 func (s *Service) listen(w http.ResponseWriter, r *http.Request, sound []byte) {
 	if len(sound) > 20*speech.BytesPerSecond {
 		<-r.Context().Done()
