@@ -33,14 +33,14 @@ race := $(filter-out 0 no,$(RACE))
 long := $(filter-out 0 no,$(LONG))
 cached := $(filter-out 0 no,$(CACHED))
 # -count=1: no cached results, because tests start real processes.
-# -vet=off, -w: lint vets, and test binaries are not debugged.
+# -vet=off: `make lint` runs vet. -w: no debugger reads the test binaries.
 gotest = bin/gotestsum --format $(FORMAT) --format-hide-empty-pkg -- \
 	$(if $(race),-race) $(if $(long),-timeout 90m,-short -timeout 40m) $(if $(cached),,-count=1) -vet=off -ldflags=-w
 # $(call run-tests,FLAGS,PACKAGES)
 run-tests = $(if $(FLAKY),bin/retest -flaky $(FLAKY) -packages "$(2)" -- $(gotest) $(1),$(gotest) $(1) $(2))
 
-# Packages that are tested with servers in containers. LOCAL_IMAGES uses the images of deploy/docker/local.sh if none can be
-# pulled, without Ryuk (the container that removes leftovers), which would need another image.
+# Packages that are tested with servers in containers. LOCAL_IMAGES=1 selects the images that deploy/docker/local.sh
+# builds, and disables Ryuk (the container that removes leftovers), because Ryuk has an image of its own.
 LOCAL_IMAGES ?=
 in_containers := ./shared/store ./shared/bus ./ingress/internal/dispatch ./workers/internal/sweep
 containers = $(if $(filter-out 0 no,$(LOCAL_IMAGES)),PARLEY_TEST_POSTGRES_IMAGE=parley-local/postgres PARLEY_TEST_NATS_IMAGE=parley-local/nats TESTCONTAINERS_RYUK_DISABLED=true)
@@ -84,7 +84,7 @@ test-upgrade: ## Upgrade from the previous release under load and back, with rea
 
 .PHONY: manifests
 manifests: ## Check deploy/: Kubernetes manifests, Compose file, alert rules
-	@cd tools/manifests && GOWORK=off go test -count=1 ./... # the tool reads files outside of its module, which the cache ignores
+	@cd tools/manifests && GOWORK=off go test -count=1 ./... # the cache does not notice changes to files outside of the module
 
 .PHONY: test-compose
 test-compose: ## Run deploy/compose.yaml, and kill each of its containers once (LOCAL_IMAGES=1)

@@ -1,10 +1,10 @@
 #!/bin/bash
 # deploy/backup.sh FILE: backs up PostgreSQL while the service runs. The backup contains all data of the service
 # except SECRETS_KEY, without which stored secrets cannot be decrypted: keep a copy of the key in another place.
-# deploy/restore.sh restores the backup; docs/operations.md explains both.
+# deploy/restore.sh restores the backup; docs/operations.md explains both scripts.
 #
 #   DATABASE_URL   the database, as an administrator or as a login with BYPASSRLS and pg_read_all_data
-# DATA_DIR       instead of DATABASE_URL: the data directory of a running `parley up`
+#   DATA_DIR       instead of DATABASE_URL: the data directory of a running `parley up`
 #   PG_RUN         prefix of the pg_dump command, if PostgreSQL's programs are elsewhere:
 #                  PG_RUN='docker compose -f deploy/compose.yaml exec -T postgres' DATABASE_URL='postgres:///parley?user=postgres'
 set -euo pipefail

@@ -21,9 +21,9 @@ list=$(pg pg_restore --list <"$file") || fail "$file is not a backup"
 found=$(sql <<<"SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace") || fail 'cannot query the database'
 [ "$found" = 0 ] || fail 'the database is not empty'
 
-# The owners of the objects in the backup. In the backup's table of contents, each line ends with an
-# owner; it may be empty. Owners that do not exist on this server are created for the restore and
-# dropped after it.
+# The owners of the objects in the backup. In the backup's table of contents, each line ends with the
+# name of an owner, which may be empty. Owners that do not exist on this server are created for the
+# restore and dropped after it.
 owners=$(sed '/^;/d; s/.* //' <<<"$list" | sort -u)
 made=()
 away() {

@@ -170,8 +170,8 @@ func TestConfigHasSettingsOfItsRoles(t *testing.T) { //nolint:paralleltest // us
 	}
 }
 
-// TestConfigWarnsOfRemovedSettings checks that a removed setting in the environment is named on the
-// standard error, and that the table does not contain it.
+// TestConfigWarnsOfRemovedSettings sets a removed setting in the environment. `parley config` must name
+// the setting on standard error, and omit the setting from the printed table.
 func TestConfigWarnsOfRemovedSettings(t *testing.T) { //nolint:paralleltest // uses the process's environment
 	table, _, warnings, err := configuredWarning(t, map[string]string{"SANDBOX_WARM": "3"})
 	if err != nil {

@@ -156,7 +156,7 @@ type talk struct {
 }
 
 // loop sends each line that the user types as a message. It continues after a failed run. It
-// returns nil at the end of the input, and an interruption after a signal.
+// returns nil at the end of the input, and an error if a signal has canceled ctx.
 func (t *talk) loop(ctx context.Context) error {
 	t.con.Notef("%s, session %s. Press Ctrl-D to end.", t.target, t.session)
 	lines := make(chan string)
@@ -239,8 +239,8 @@ func (t *talk) say(ctx context.Context, message string) error {
 	return turn.finish()
 }
 
-// turn is one message of a session and its answer. runID is "" until the service has responded, and
-// ended is the finished run, or nil.
+// turn is one message of a session and its answer. runID is "" until the service has responded. The
+// field ended is nil until the run has finished, and then contains the finished run.
 type turn struct {
 	*talk
 	answer answerWriter

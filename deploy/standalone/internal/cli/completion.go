@@ -47,7 +47,7 @@ func (c *Completion) Run(con *console.Console) error {
 }
 
 // Complete prints the completions of the last word, one per line: the word, a tab, its description.
-// The shell scripts call it. It must be fast, because the user waits.
+// The completion scripts call this command, which must be fast, because the user waits.
 type Complete struct {
 	Words []string `arg:"" optional:"" passthrough:"" help:"The words after the program's name; the last one may be incomplete."`
 }
