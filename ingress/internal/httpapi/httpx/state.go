@@ -28,14 +28,14 @@ type State struct {
 	Err       error // the error passed to Fail
 	// Limits for large responses; nil: no limits.
 	Large       *LargeAnswers
-	reserved    *LargeAnswer // the response that is counted but not rendered yet
+	reserved    *LargeAnswer // a large response whose estimated size is counted; nil after EndReservation or CountAnswer
 	LargeBodies LargeBodies  // nil: large bodies need no slots
 	leaveBody   func()       // releases the slot of the request's body
 	// Whether the handler panicked.
 	Panicked bool
 	// Render writes errors in another protocol's format.
 	Render func(c *gin.Context, status int, retryable bool, coded *apierr.Error)
-	// Source is the source of a webhook delivery, after its hook was found.
+	// Source is the source of a webhook delivery. It is set when the hook of the delivery is found.
 	Source     domain.HookSource
 	Unverified bool                  // whether the sender of the delivery was not verified before
 	Delivery   domain.DeliveryStatus // outcome of the delivery

@@ -29,10 +29,10 @@ const (
 	writesShare = time.Second
 )
 
-// Source supplies the events of a stream. Next waits for the next events until the given time. If
-// there are none by then, it returns nil. If it returns an error, such as io.EOF, the stream ends.
-// After an error, Next is not called again. The events are written before the next call, so they
-// may share memory.
+// Source supplies the events of a stream. Next waits for events, at most until the given time. If
+// there are none by then, Next returns nil. If Next returns an error, such as io.EOF, the stream
+// ends, and Next is not called again. The returned events are written before the next call of Next,
+// so Next may reuse their memory.
 type Source[E any] interface {
 	Next(ctx context.Context, until time.Time) ([]E, error)
 }
@@ -79,11 +79,11 @@ func SendStream[E any](c *gin.Context, events Source[E], frame func([]byte, E) [
 
 // eventWriter writes the events of one stream.
 type eventWriter[E any] struct {
-	// The request, and a function that appends the encoding of an event.
+	// c is the request. frame appends the encoding of an event to a buffer.
 	c     *gin.Context
 	frame func([]byte, E) []byte
 	out   *http.ResponseController
-	// Whether the first write has happened, even without events.
+	// begun is true after the first call of the method write, which also sends the headers.
 	begun bool
 	ping  time.Time // time of the next ping
 	renew time.Time // time at which the write deadline must be set again
@@ -99,8 +99,9 @@ func newEventWriter[E any](c *gin.Context, frame func([]byte, E) []byte) *eventW
 	return &eventWriter[E]{c: c, frame: frame, out: http.NewResponseController(c.Writer), ping: time.Now().Add(PingEvery)}
 }
 
-// write writes events, and a ping if one is due. It flushes the response unless last is true,
-// because the end of the response does that. An error means that the stream must end.
+// write writes events, and a ping if one is due. Then it flushes the response, unless last is true:
+// the server flushes the last write at the end of the response. An error means that the stream must
+// end.
 func (w *eventWriter[E]) write(events []E, last bool) error {
 	now := time.Now()
 	beat := !now.Before(w.ping)

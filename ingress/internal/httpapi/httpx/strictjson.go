@@ -56,8 +56,8 @@ func decode(d Decoder, dst any) (ok bool) {
 }
 
 // Decoder decodes Src in one pass. Its methods add problems to Found. They return an error only for
-// invalid JSON, which ends the decoding. It is used for one value by one goroutine. Src must be
-// valid UTF-8.
+// invalid JSON, which ends the decoding. A Decoder decodes only one value, and only one goroutine may
+// use it. Src must be valid UTF-8.
 type Decoder struct {
 	Src   []byte
 	pos   int    // offset of the next byte

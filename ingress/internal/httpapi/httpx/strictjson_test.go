@@ -150,8 +150,9 @@ func TestProblemsAreBounded(t *testing.T) {
 	}
 }
 
-// FuzzDecodeStrict compares the decoder with encoding/json. Both must accept the same JSON. They
-// must decode a body without problems to the same value.
+// FuzzDecodeStrict compares the decoder with encoding/json. Both must accept the same JSON, except
+// for JSON that is nested too deep for the decoder. If a body has no problems, both must decode it
+// to the same value.
 func FuzzDecodeStrict(f *testing.F) {
 	for _, seed := range []string{
 		`{"name":"x"}`, `{"name":"x","inner":{"enabled":true,"count":1e2},"tags":["a"],"pairs":{"a":"b"},"raw":[{}]}`,
