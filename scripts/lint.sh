@@ -64,7 +64,7 @@ done
 scripts/web.sh check || fail 'bundles of the web pages'
 
 # Documents, messages, web pages and comments contain no banned words.
-(unset GOWORK && go run ./scripts/words) || fail 'banned words (CONTRIBUTING.md, "Words")'
+(unset GOWORK && go run ./scripts/words) || fail 'banned words (CONTRIBUTING.md, "Glossary")'
 
 [ "$status" = 0 ] && echo 'lint: clean'
 exit "$status"

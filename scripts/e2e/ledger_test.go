@@ -16,9 +16,8 @@ import (
 // modelName is the name of the model whose calls the ledger answers.
 const modelName = "openai/ledger"
 
-// headerCall is a request header with the index of a call in the ledger. ServeHTTP sets the header.
-// The stub then calls the method (*ledger).name with the parsed prompt, and this method reads the
-// header.
+// headerCall is a request header with the index of a call in the ledger. ServeHTTP sets it. The
+// stub then calls the method (*ledger).name, which reads the header from the prompt.
 const headerCall = "X-Ledger-Call"
 
 // ledger is the model provider of a cluster. It records every call.

@@ -133,8 +133,8 @@ func (w *waits) String() string {
 		len(w.answered), ms(w.answered, 0.5), ms(w.answered, 0.99), ms(w.begun, 0.5), ms(w.begun, 0.99))
 }
 
-// measure adds the durations of runs that two callers of an account send. The argument samples is
-// the minimum number of runs.
+// measure starts runs by two callers of an account, and records their durations. The argument
+// samples is the minimum number of runs.
 func (w *waits) measure(t *testing.T, c *cluster, of account, name string, samples int) {
 	t.Helper()
 	message := func(caller, n int) string { return fmt.Sprintf("sleep 100ms: %s %d-%d", name, caller, n) }

@@ -5,7 +5,7 @@
 //	words -sample SEED         print random comment blocks, documents and strings, for a reader who has not seen the code
 //
 // It reads the files that git tracks. The rules are in rules.go; CONTRIBUTING.md explains them in
-// the section "Words".
+// the section "Glossary".
 package main
 
 import (

@@ -12,7 +12,7 @@ type rule struct {
 	instead string
 }
 
-// rules lists the banned words of the section "Words" in CONTRIBUTING.md.
+// rules lists the banned words of the section "Glossary" in CONTRIBUTING.md.
 var rules = []rule{
 	{word(`tells?|told|telling`), `"reports", "notifies", "publishes" or "says"`},
 	{word(`anew`), `"again"`},

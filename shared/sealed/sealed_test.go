@@ -231,8 +231,8 @@ func TestResealIsResumed(t *testing.T) {
 	}
 }
 
-// Concurrent changes to agents and hooks are not lost: each changed resource is complete, with the
-// secrets that the change set.
+// Concurrent changes to agents and hooks are not lost: each changed resource is complete, and
+// contains the secrets that its change wrote.
 func TestResealLosesNoEdit(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)

@@ -245,7 +245,7 @@ func TestRunsAcceptedTogetherFollowEachOther(t *testing.T) {
 }
 
 // A branch that may start is dispatched even if earlier runs of its session may not start. This is
-// also true if more runs of the lane wait than a dispatch reads first. Many waiting branches do not
+// also true if more runs wait in the lane than a dispatch reads in its first query. Many waiting branches do not
 // slow down a dispatch.
 func TestDispatchFindsABranch(t *testing.T) {
 	t.Parallel()

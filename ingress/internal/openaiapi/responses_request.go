@@ -285,8 +285,8 @@ func (item *InputItem) callOrResult(at string, wrong Wrong) []Said {
 	return []Said{{Field: at + ".call_id", Role: RoleAssistant, Calls: []domain.ClientCall{call}}}
 }
 
-// message returns the message in an item. An item with an unknown role is omitted and reported to
-// the function wrong.
+// message returns the message in an item. It omits an item with an unknown role, and calls wrong to
+// report the role.
 func (item *InputItem) message(at string, wrong Wrong) []Said {
 	switch *item.Role {
 	case RoleSystem, RoleDeveloper, RoleUser, RoleAssistant:

@@ -66,8 +66,7 @@ func takeResults(ctx context.Context, tx *sqlx.Tx, row openRow, results []domain
 		waits = action.CallIDs()
 	}
 
-	// The run may wait for the results of other calls, or for no results. In either case, these
-	// results can only be a repetition.
+	// A result of another call than those for which the run waits can only repeat an earlier one.
 	given := make(map[string]bool, len(results))
 	for i, result := range results {
 		if !slices.Contains(waits, result.ToolCallID) {

@@ -90,8 +90,8 @@ func organizationsFor(rows []NewRun) []string {
 // callable returns the allowedCallers of the runs' agents, and the set of the runs' templates.
 // Agents and templates that do not exist are missing in the results.
 func (s *Store) callable(ctx context.Context, rows []NewRun) (callers map[agentRef]agentCallers, templates map[string]bool, err error) {
-	// Usually another run has the key of each row that was not inserted, and no agent needs to be
-	// read.
+	// A row was usually not inserted because another run has its key. If this is true for all rows,
+	// no agent needs to be read.
 	if len(rows) == 0 {
 		return nil, nil, nil
 	}

@@ -154,8 +154,8 @@ func numeralEnd(text string, from int) int {
 }
 
 // signBefore returns the minus sign or dash at the end of the text before a numeral, or "". A
-// hyphen or dash after a word or number, as in A-17 and 3-5, is not a sign. certain is false if the
-// sign may only separate two numbers, as in 1990 -1995.
+// hyphen or dash after a word or number, as in A-17 and 3-5, is not a sign. The result certain is
+// false if the sign might separate two numbers, as in 1990 -1995.
 func signBefore(text string) (sign string, certain bool) {
 	before, size := utf8.DecodeLastRuneInString(text)
 	rest := text[:len(text)-size]

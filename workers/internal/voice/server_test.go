@@ -54,7 +54,7 @@ func TestClaimsDecide(t *testing.T) {
 		}
 	})
 	all.Wait()
-	late.Expires = time.Now().Add(-2 * time.Second) // allow for a small difference between the clocks of two hosts
+	late.Expires = time.Now().Add(-2 * time.Second) // within the difference that is allowed between the clocks of two hosts
 	l, err := s.try(late, open)
 	if err != nil {
 		t.Fatal(err)

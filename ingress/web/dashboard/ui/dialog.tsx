@@ -38,7 +38,7 @@ export function Dialog({ title, onClose, children, foot, side, firm, kept, linke
   firm?: boolean;
   /** Whether changes apply immediately, so that nothing is lost when the dialog is closed. */
   kept?: boolean;
-  /** Whether the page's URL has opened the dialog, so that Back leads to the previous page. */
+  /** Whether the page's URL opened the dialog. If so, Back leads to the previous page. Otherwise, Back closes the dialog. */
   linked?: boolean;
 }) {
   const dialog = useRef<HTMLDialogElement>(null);

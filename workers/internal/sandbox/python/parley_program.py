@@ -62,7 +62,7 @@ def run(source, limits, output, errors, report):
 
 
 def confine(limits):
-    """Sets the limits that the kernel keeps for each process. Those on all together are watched from outside."""
+    """Sets the limits that the kernel enforces for each process. Limits on all processes are enforced from outside."""
     import resource
 
     memory = limits["memory"]
