@@ -106,8 +106,8 @@ func (p *Part) imageAddress() string {
 }
 
 // Members contains the names of those members of a part that can contain the part's image or file.
-// The member Data contains base64 or a URL. URL and FileID are empty if the part has no such
-// members.
+// Data names the member whose value is base64 or a URL. URL and FileID name the members with a URL
+// and with a file's id, and are empty if the part has no such members.
 type Members struct {
 	At                string // path of the part in the request
 	Data, URL, FileID string

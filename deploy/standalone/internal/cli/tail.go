@@ -30,7 +30,7 @@ type RunsTail struct {
 func (*RunsTail) Help() string {
 	return `Prints one line per run: acceptance time, ID, status, duration, agent, trigger, and the beginning of its answer or error. The newest run is last. On a narrow terminal a run takes two lines. parley runs list is an alias.
 
-With --follow the command reads new runs when the service reports a change (GET /api/events). With --json each line is a run summary as in GET /api/runs, or the whole run if an older one has changed. parley runs show ID --json prints the whole run.`
+With --follow the command reads new runs when the service reports a change (GET /api/events). With --json each line is a run summary as in GET /api/runs. If an older run changes, its line is the whole run. parley runs show ID --json prints the whole run.`
 }
 
 // Examples returns the examples on the manual page of the command.

@@ -81,8 +81,8 @@ func (h *Handler) getAgent(c *gin.Context, agentID string) error {
 }
 
 // writeAgent responds with an agent. The entity tag consists of the agent's version and the result
-// of its last check, because a check does not change the version. Responses to GET, POST and PUT
-// therefore have comparable entity tags.
+// of its last check, because a check does not change the version. GET, POST and PUT all respond
+// with writeAgent, so their entity tags can be compared.
 func (h *Handler) writeAgent(c *gin.Context, status int, agent domain.Agent) {
 	httpx.WriteVersion(c, status, agent.Version, checkState(agent.LastCheck), h.shown(agent))
 }

@@ -26,7 +26,7 @@ export enum Words {
   shownToPeople = "Shown to people in the list of agents. The model does not see it.",
   systemPrompt = "System prompt",
   suggestedQuestions = "Suggested questions",
-  onePerLine = "One question per line, at most six. An empty chat offers these questions to start with. The model does not see them. If empty, the playground offers the questions shown here, and a widget offers none.",
+  onePerLine = "One question per line, at most six. An empty chat offers these questions to start with. The model does not see them. Without questions of yours, the playground offers those shown here, and a widget offers none.",
   listOfSources = "Add a list of sources to the text",
   forClientsOfOpenais = "For OpenAI clients that ignore annotations, for example Open WebUI and LibreChat. On /v1, the text of each answer then ends with its cited sources and with links to the files that programs created.",
   model = "Model",

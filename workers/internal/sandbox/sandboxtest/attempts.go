@@ -100,7 +100,7 @@ func (a attempt) escaped(r result) error {
 	case a.must == r.Errno:
 		return nil
 	default:
-		return fmt.Errorf("refused with %s, but the filter (%s) must refuse it", r, a.must)
+		return fmt.Errorf("refused with %s, but the filter must refuse it with %s", r, a.must)
 	}
 }
 

@@ -97,8 +97,8 @@ func (c *cleaner) property(name string) string {
 	return name
 }
 
-// list applies the function each to the elements of a list and replaces them by the results. It
-// stops when the tool has become unfit.
+// list returns the results of a function for the elements of a list. It stops when the tool has
+// become unfit.
 func (c *cleaner) list(list []any, each func(any) any) any {
 	out := make([]any, 0, min(len(list), maxParts))
 	for _, inner := range list {
