@@ -109,7 +109,7 @@ func (r *reader) cron(t *testing.T, b fenced.Block) {
 	}
 }
 
-// sql runs a block's statements as the owner of the reader's PostgreSQL server. Before that, it
+// sql runs a block's statements as the superuser of the reader's PostgreSQL server. Before that, it
 // creates the roles that the documents require.
 func (r *reader) sql(t *testing.T, b fenced.Block) {
 	t.Helper()

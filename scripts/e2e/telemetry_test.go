@@ -293,7 +293,7 @@ var (
 	sample      = regexp.MustCompile(`(?m)^([a-z0-9_]+)(?:\{(.*)\})? \S+$`)
 )
 
-// wantMetrics waits until all metrics and labels exist that the dashboard and the alerts query.
+// wantMetrics waits for all metrics and labels that the dashboard or the alerts read.
 func wantMetrics(t *testing.T, urls []string) {
 	t.Helper()
 	var asked []string

@@ -72,7 +72,7 @@ type openRow struct {
 	unknown      bool
 	actionUntil  time.Duration
 	parkedAt     time.Duration
-	waitsSince   time.Duration // time since which the run waits only for a slot; used by the invariants
+	waitsSince   time.Duration // model time at which the run began to wait only for a slot; used by the invariants
 }
 
 // step is a row of the table steps: a model turn that requested a call, or the result of a call.

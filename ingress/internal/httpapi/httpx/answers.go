@@ -162,9 +162,9 @@ func (l *LargeAnswer) Leave() {
 	l.all.remove(l)
 }
 
-// Write writes body in pieces. The write deadline is TransferTime after the start of the response,
-// extended for each byte sent by the time that the byte takes at SlowestRate. The caller has sent
-// the headers. The error is overloaded, or an error of the connection.
+// Write writes body in pieces. The write deadline is TransferTime after the start of the response.
+// Each byte sent extends the deadline by the time that a byte takes at SlowestRate. The caller has
+// sent the headers. The error is overloaded, or an error of the connection.
 func (l *LargeAnswer) Write(w io.Writer, body []byte) error {
 	for piece := range slices.Chunk(body, AnswerPiece) {
 		if err := l.extend(); err != nil {

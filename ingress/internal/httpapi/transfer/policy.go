@@ -88,7 +88,7 @@ type Policy struct {
 	Time       time.Duration // time limit in addition to the time for the bytes at Pace; 0: httpx.TransferTime
 	Queue      time.Duration // maximum time that a body waits for a slot
 	QueueOwn   bool          // whether a body also waits for a slot if its credential, organization or address has reached its limit
-	UntilWhole bool          // whether a slot is released when the whole body was received; such a slot limits only slow clients
+	UntilWhole bool          // whether a slot is released as soon as the whole body has been received
 	Doing      string        // error message for a sender over its limit; %s stands for the kind of sender
 	TooMany    string        // error message, or its beginning, for a transfer without a free slot
 	// Limit sets the deadline of a transfer's connection.
