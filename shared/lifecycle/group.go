@@ -77,8 +77,8 @@ func (g *Group) Run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// start runs the component in a goroutine. When the component returns, the goroutine sends it to the
-// channel named ended.
+// start runs the component in a goroutine. When the component returns, the goroutine sends it to
+// the channel named ended.
 func (m *member) start(ctx context.Context, ended chan<- *member) {
 	// Each component has its own context, so that the group can stop one component after another.
 	ctx, m.cancel = context.WithCancel(ctx)

@@ -214,8 +214,8 @@ func (r *Runner) note(ctx context.Context, a *attempt) {
 // lost its lease. requeue repeats the write while the database is unreachable: without this write,
 // the run could not start again until its lease expires.
 func (r *Runner) requeue(ctx context.Context, a *attempt, wait time.Duration, cause *domain.RunError) {
-	// The requeued run does not keep its slot, even if it is requeued because this worker stops. The
-	// freed slot goes to another run.
+	// The requeued run does not keep its slot, even if it is requeued because this worker stops.
+	// The freed slot goes to another run.
 	r.persist(ctx, a, "requeueing run", func(ctx context.Context) error {
 		back, err := r.requeues.Do(ctx, executiondb.Requeue{Held: a.claim.Held(), Backoff: wait, Cause: cause})
 		switch {
