@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"parley/shared/contract"
 	"parley/shared/domain"
@@ -11,6 +12,7 @@ import (
 	"parley/shared/store/queuedb"
 	"parley/shared/store/rundb"
 	"parley/shared/store/sessiondb"
+	"parley/shared/testkit"
 )
 
 // branch returns a run of the session "s" that continues the run previous. An empty previous means
@@ -216,7 +218,8 @@ func TestRunsAcceptedTogetherFollowEachOther(t *testing.T) {
 		s, _ := openAt(t, m.dsn)
 		b := m.on(s)
 		wg.Go(func() {
-			for range rounds {
+			// A run is rejected while another process has locked the session for too long.
+			for began, accepted := time.Now(), 0; accepted < rounds && !testkit.Late(began, time.Minute); {
 				out, err := b.s.Queue.Accept(t.Context(), []queuedb.NewRun{b.run("", "s"), b.run("", "s")})
 				if err != nil {
 					t.Errorf("accepting: %v", err)
@@ -225,6 +228,7 @@ func TestRunsAcceptedTogetherFollowEachOther(t *testing.T) {
 				mu.Lock()
 				for _, a := range out {
 					if a.Err == nil {
+						accepted++
 						continued[a.Run.Run.ID] = deref(a.Run.Run.PreviousRunID)
 					}
 				}
