@@ -2,7 +2,7 @@ package workers
 
 import "parley/workers/internal/extract"
 
-// A program that runs workers must call Extractor in the first statement of its main function. To
-// read a document, a worker starts its own program again in a sandbox. In such a process, Extractor
-// reads the document and exits. In any other process, it returns immediately.
+// Extractor reads a document and exits if the process was started for that. In any other process, it
+// returns immediately. To read a document, a worker starts its own program again in a sandbox. So a
+// program that runs workers calls Extractor first in its main function.
 func Extractor() { extract.Main() }
