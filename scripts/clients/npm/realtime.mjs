@@ -52,7 +52,7 @@ class Talk {
   // it.
   async until(...types) {
     const events = [];
-    const over = Date.now() + 60_000;
+    const over = Date.now() + 180_000; // a loaded machine may transcribe slowly
     for (;;) {
       while (this.queue.length > 0) {
         const event = this.queue.shift();
