@@ -151,7 +151,8 @@ func (s *Store) Usage(ctx context.Context, org string, f UsageFilter, now time.T
 func addUp(out *domain.UsageReport, rows []usageRow) {
 	all, took := durationHistogram{}, make([]durationHistogram, len(out.Data))
 	for _, row := range rows {
-		// A difference between the clocks may put a run outside of the report's intervals.
+		// Past usage of keys and automations is stored by day, and the first day may begin before the
+		// first interval.
 		if row.Nth < 0 || row.Nth >= len(out.Data) {
 			continue
 		}

@@ -28,8 +28,8 @@ func (m *Model) params(req llm.Request) (sdk.MessageNewParams, error) {
 		p.System = []sdk.TextBlockParam{{Text: req.System}}
 	}
 	if m.size.adaptive {
-		// This model always thinks. Request summaries of its thoughts, so that chunks arrive while
-		// it thinks. A stream without chunks can then be treated as stalled.
+		// Request summaries of the model's thoughts, so that chunks arrive while it thinks. A stream
+		// without chunks can then be treated as stalled.
 		p.Thinking.OfAdaptive = &sdk.ThinkingConfigAdaptiveParam{Display: sdk.ThinkingConfigAdaptiveDisplaySummarized}
 	}
 
@@ -69,7 +69,7 @@ func (m *Model) params(req llm.Request) (sdk.MessageNewParams, error) {
 // must call another tool, the answer tool is not offered, because the model could call the answer
 // tool instead.
 func (m *Model) addAnswerTool(p *sdk.MessageNewParams, req *llm.Request) {
-	// A model that always thinks rejects a choice that forces a call, so this model may choose
+	// A model with adaptive thinking rejects a choice that forces a call, so this model may choose
 	// freely.
 	forces := !m.size.adaptive
 
@@ -86,7 +86,8 @@ func (m *Model) addAnswerTool(p *sdk.MessageNewParams, req *llm.Request) {
 }
 
 // chooseTools sets the choice of tools, and whether the model may request several calls at once. A
-// model that always thinks rejects a choice that forces a call, so this model may choose freely.
+// model with adaptive thinking rejects a choice that forces a call, so this model may choose
+// freely.
 func (m *Model) chooseTools(p *sdk.MessageNewParams, req llm.Request) {
 	var single param.Opt[bool]
 	if parallel := req.Settings.ParallelToolCalls; parallel != nil && !*parallel {

@@ -10,7 +10,7 @@ import (
 // setSettings sets the model settings, except the output limit and the choice of tools. The
 // protocol has no seed.
 func (m *Model) setSettings(p *sdk.MessageNewParams, s domain.ModelSettings) {
-	// Models that always think accept only the default temperature.
+	// Models with adaptive thinking accept only the default temperature.
 	if s.Temperature != nil && !m.size.adaptive {
 		p.Temperature = param.NewOpt(*s.Temperature)
 	}

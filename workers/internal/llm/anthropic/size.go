@@ -6,7 +6,7 @@ import "strings"
 type size struct {
 	context  int
 	output   int64 // maximum output in tokens; 0 if unknown
-	adaptive bool  // the model itself decides when to think, and can stream its thoughts
+	adaptive bool  // the model has adaptive thinking: it decides when to think, and can stream its thoughts
 }
 
 // usualOutput is the default limit of an answer in output tokens, for models that allow longer
