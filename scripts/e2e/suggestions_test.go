@@ -134,6 +134,12 @@ func (a asker) asksAll(t *testing.T, target, name string, questions []string, ci
 	}
 	for _, question := range questions {
 		got := a.ask(t, target, question)
+		for range 3 { // on a busy machine, a program may exceed its time limit
+			if !strings.Contains(got.text, "The program ran for longer than") {
+				break
+			}
+			got = a.ask(t, target, question)
+		}
 		if got.status != "completed" || got.text == "" || len(got.failed) > 0 || cites && got.citations == 0 {
 			t.Errorf("%s asks %s: %q: the run is %s, %d citations, failed calls %v: %s", a.name, name, question, got.status, got.citations, got.failed, got.text)
 		}

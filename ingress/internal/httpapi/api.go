@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -30,6 +29,7 @@ import (
 	"parley/ingress/internal/httpapi/organization"
 	"parley/ingress/internal/httpapi/overview"
 	"parley/ingress/internal/httpapi/run"
+	"parley/ingress/internal/httpapi/site"
 	"parley/ingress/internal/httpapi/transfer"
 	"parley/ingress/internal/httpapi/usage"
 	"parley/ingress/internal/httpapi/voice"
@@ -39,7 +39,6 @@ import (
 	"parley/ingress/internal/readers"
 	"parley/ingress/internal/stream"
 	"parley/ingress/internal/voicegate"
-	"parley/ingress/web"
 	"parley/shared/domain"
 	"parley/shared/outbound"
 	"parley/shared/sealed"
@@ -143,14 +142,14 @@ type api struct {
 	mcp           *mcp.Handler
 	voice         *voice.Handler
 	widget        *widget.Handler
+	site          *site.Handler
 	// Limits large responses of all features together.
 	large httpx.LargeAnswers
 	// Limits large request bodies.
 	bodies transfer.Bodies
 	// Cache of the templates.
 	templates *agent.Templates
-	guides    func() (map[string]web.Asset, error) // pages of the documentation, rendered once because any client may request them
-	https     bool                                 // whether browsers use TLS, even if the last proxy connects without TLS
+	https     bool // whether browsers use TLS, even if the last proxy connects without TLS
 }
 
 // New returns the handler of all routes. The handler is safe for concurrent use. The error reports
@@ -177,7 +176,6 @@ func newAPI(deps Deps, passwords *auth.Passwords) (*api, error) {
 		Limiter:       httpx.NewLimiter(deps.Limits, deps.Auth, deps.StreamLimits, deps.DemoTokens, deps.Store.Limits.DemoSpent),
 		SessionChecks: httpx.NewSessionChecks(deps.Auth, deps.RunDeadline),
 	}
-	a.guides = sync.OnceValues(a.renderGuides)
 	a.bodies = transfer.Bodies{Limiter: transfer.Limiter{Policy: transfer.Messages}, Permit: a.SessionCheck}
 	if err := a.readPublicURL(); err != nil {
 		return nil, err
@@ -251,6 +249,10 @@ func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 		AccountsDB: deps.Store.Accounts, OrganizationsDB: deps.Store.Organizations, Auth: deps.Auth, Secrets: deps.Secrets,
 		Passwords: passwords, Origins: a.origins, OpenID: deps.OpenID, PublicURL: a.PublicURL, Secure: a.secure,
 		Owner: deps.Owner, Reset: a.resetCommand(), OnThisMachine: deps.Proxies.OnThisMachine, SignupsPerAddress: deps.SignupsPerAddress,
+	})
+	a.site = site.New(site.Deps{
+		Auth: deps.Auth, PublicURL: a.PublicURL, Reset: a.resetCommand(), Currency: deps.Currency,
+		Session: func(ctx context.Context, who domain.Caller) (any, error) { return a.account.Session(ctx, who) },
 	})
 	a.organizations = organization.New(organization.Deps{
 		Organizations: deps.Store.Organizations, Auth: deps.Auth, PublicURL: a.PublicURL,

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"bytes"
 	"maps"
-	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strings"
@@ -202,26 +201,4 @@ func TestProblemTypesLeadSomewhere(t *testing.T) {
 	if page := w.do("GET", path, "").want(t, path, 200, ""); !bytes.Contains(page.body, []byte(` id="`+code+`"`)) {
 		t.Errorf("%s leads nowhere", kind)
 	}
-}
-
-// TestDocumentsThatFail serves a document that cannot be rendered. The response has status 500 and
-// no ETag.
-func TestDocumentsThatFail(t *testing.T) {
-	t.Parallel()
-	w := newTestEnv(t, manyRequests)
-	broken := httpx.Route{Method: "GET", Path: "/broken", Handle: document(contentText, func() ([]byte, error) { return nil, apierr.New(apierr.Internal, "x") })}
-	engine := w.api.engine(mustMetrics(t))
-	engine.Handle(broken.Method, broken.Path, broken.Handle)
-	rec := httptest.NewRecorder()
-	engine.ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), "GET", "/broken", nil))
-	if rec.Code != 500 || rec.Header().Get("ETag") != "" {
-		t.Errorf("%d %v", rec.Code, rec.Header())
-	}
-}
-
-func mustMetrics(t *testing.T) *metrics {
-	t.Helper()
-	m, err := newMetrics(nil)
-	must(t, err)
-	return m
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/coder/websocket"
 
 	"parley/ingress/internal/dispatch"
-	"parley/ingress/internal/httpapi/account"
+	"parley/ingress/internal/httpapi/pages"
 	"parley/ingress/internal/httpapi/voice"
 	"parley/ingress/internal/openaiapi"
 	"parley/shared/domain"
@@ -282,18 +282,18 @@ func TestTheDashboardMayListen(t *testing.T) {
 	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	for path, want := range map[string]string{
-		account.DashboardPath: account.OwnMicrophone, account.DashboardPath + "/agents": account.OwnMicrophone, "/login": account.NoMicrophone, "/signup": account.NoMicrophone,
-		"/widget/preview?agent=" + id.New(id.Agent): account.NoMicrophone, "/docs": account.NoMicrophone, "/docs/api": account.NoMicrophone, "/docs/api/schemas": account.NoMicrophone, "/docs/errors": account.NoMicrophone,
+		pages.Dashboard: pages.OwnMicrophone, pages.Dashboard + "/agents": pages.OwnMicrophone, "/login": pages.NoMicrophone, "/signup": pages.NoMicrophone,
+		"/widget/preview?agent=" + id.New(id.Agent): pages.NoMicrophone, "/docs": pages.NoMicrophone, "/docs/api": pages.NoMicrophone, "/docs/api/schemas": pages.NoMicrophone, "/docs/errors": pages.NoMicrophone,
 	} {
 		headers := []string{ada.cookie}
-		if want == account.NoMicrophone {
+		if want == pages.NoMicrophone {
 			headers = nil
 		}
 		a := w.do("GET", path, "", headers...)
 		if got := a.header.Get("Permissions-Policy"); a.status != 200 || got != want {
 			t.Errorf("%s: %d %q, want %q", path, a.status, got, want)
 		}
-		if policy := a.header.Get("Content-Security-Policy"); strings.HasPrefix(path, account.DashboardPath) && !strings.Contains(policy, "connect-src 'self'") {
+		if policy := a.header.Get("Content-Security-Policy"); strings.HasPrefix(path, pages.Dashboard) && !strings.Contains(policy, "connect-src 'self'") {
 			t.Errorf("%s: %s", path, policy)
 		}
 	}

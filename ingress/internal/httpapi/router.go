@@ -14,7 +14,7 @@ import (
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/httpapi/mcp"
 	"parley/ingress/internal/httpapi/openai"
-	"parley/ingress/web"
+	"parley/ingress/internal/httpapi/pages"
 	"parley/shared/apierr"
 	"parley/shared/domain"
 )
@@ -32,62 +32,14 @@ func (a *api) routes() []httpx.Route {
 // for probes ignore the query, because load balancers add parameters.
 func (a *api) pages(m *metrics) []httpx.Route {
 	people := account.Pages{Handler: a.account}
-	return []httpx.Route{
+	own := []httpx.Route{
 		{Method: "GET", Path: "/healthz", Handle: healthz},
 		{Method: "GET", Path: "/readyz", Handle: a.readyz},
 		{Method: "GET", Path: "/metrics", Handle: a.showMetrics(m)},
 		{Method: "POST", Path: hook.ReceivePath + ":id", Handle: httpx.Handle(a.hooks.ReceiveDelivery)}, // authenticated by its signature
-		{Method: "GET", Path: filelink.Path, Handle: strictQuery(a.runs.Files().OpenLink, httpx.Fail, filelink.Token)},
-		{Method: "GET", Path: "/", Handle: toDashboard},
-		{Method: "GET", Path: "/login", Handle: people.LoginPage},
-		{Method: "POST", Path: "/login", Handle: people.LoginForm},
-		{Method: "GET", Path: httpx.AcceptPath, Handle: strictQuery(people.AcceptPage, failPage, "token")},
-		{Method: "POST", Path: httpx.AcceptPath, Handle: people.AcceptForm},
-		{Method: "GET", Path: httpx.ResetPath, Handle: strictQuery(people.ResetPage, failPage, "token")},
-		{Method: "POST", Path: httpx.ResetPath, Handle: people.ResetForm},
-		{Method: "GET", Path: "/signup", Handle: people.SignupPage},
-		{Method: "POST", Path: "/signup", Handle: people.SignupForm},
-		{Method: "GET", Path: account.DashboardPath, Handle: a.dashboardPage},
-		{Method: "GET", Path: account.DashboardPath + "/*page", Handle: a.dashboardPage},
-		{Method: "GET", Path: "/assets/:name", Handle: asset},
-		{Method: "GET", Path: "/" + web.WidgetScript, Handle: widgetScript(web.WidgetScript)},
-		{Method: "GET", Path: "/" + web.WidgetFiles, Handle: widgetScript(web.WidgetFiles)},
-		{Method: "GET", Path: "/widget/preview", Handle: previewPage},
-		{Method: "GET", Path: "/favicon.svg", Handle: favicon()},
-		{Method: "GET", Path: "/docs", Handle: strictQuery(a.guidesPage, httpx.Fail, "q")},
-		{Method: "GET", Path: "/docs/", Handle: func(c *gin.Context) { c.Redirect(http.StatusPermanentRedirect, "/docs") }},
-		{Method: "GET", Path: "/docs/:page", Handle: strictQuery(a.guidePage(""), httpx.Fail)},
-		{Method: "GET", Path: "/docs/guides/:page", Handle: strictQuery(a.guidePage("guides/"), httpx.Fail)},
-		{Method: "GET", Path: "/docs/api", Handle: strictQuery(document(contentHTML, a.docsPage), httpx.Fail)},
-		{Method: "GET", Path: "/docs/api/schemas", Handle: strictQuery(document(contentHTML, schemasPage), httpx.Fail)},
-		{Method: "GET", Path: "/docs/errors", Handle: strictQuery(document(contentHTML, errorsPage), httpx.Fail)},
-		{Method: "GET", Path: "/llms.txt", Handle: strictQuery(document(contentText, a.llmsText), httpx.Fail)},
-		{Method: "GET", Path: "/openapi.json", Handle: strictQuery(document(httpx.ContentJSON, openAPIDocument), httpx.Fail)},
+		{Method: "GET", Path: filelink.Path, Handle: pages.StrictQuery(a.runs.Files().OpenLink, httpx.Fail, filelink.Token)},
 	}
-}
-
-// strictQuery returns a handler that checks the query before it calls the function handle. If the
-// query repeats a parameter or has a parameter that is not in names, it calls the function fail
-// instead. This function responds with the error in the form that suits the handler's clients.
-func strictQuery(handle gin.HandlerFunc, fail func(*gin.Context, error), names ...string) gin.HandlerFunc {
-	r := httpx.Route{List: names}
-	return func(c *gin.Context) {
-		query, err := httpx.ReadQuery(c.Request.URL.RawQuery)
-		httpx.StateFor(c).Query = query
-		if err == nil {
-			err = r.CheckQuery(c)
-		}
-		if err != nil {
-			fail(c, err)
-			return
-		}
-		handle(c)
-	}
-}
-
-// failPage responds to a browser with an error page. The message is that of the API's error.
-func failPage(c *gin.Context, err error) {
-	httpx.FailOn(c, err, func(status int, problem string) { account.ShowNotice(c, status, problem) })
+	return slices.Concat(own, people.Routes(), a.site.Routes())
 }
 
 // engine builds the router from the route tables. It is called once, at the start. A conflict of
@@ -118,7 +70,7 @@ func (a *api) engine(m *metrics) *gin.Engine {
 	e.NoRoute(func(c *gin.Context) {
 		switch {
 		case wantsPage(c):
-			showMissing(c)
+			pages.NotFound(c)
 		case openai.OfV1(c):
 			missingV1(c)
 		case mcp.IsRegistration(c):
@@ -268,7 +220,3 @@ func (a *api) noRoute(answer *apierr.Error) gin.HandlerFunc {
 		httpx.Fail(c, answer)
 	}
 }
-
-// toDashboard handles GET /.
-// The dashboard redirects to the login page if necessary.
-func toDashboard(c *gin.Context) { c.Redirect(http.StatusSeeOther, account.DashboardPath) }

@@ -9,6 +9,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/pages"
 	"parley/ingress/web"
 	"parley/shared/apierr"
 	"parley/shared/domain"
@@ -27,7 +28,7 @@ func (h *Pages) LoginForm(c *gin.Context) {
 	}
 
 	// Check the field next, because a link to the login page may contain any value.
-	next := ReturnTo(fields["next"])
+	next := pages.ReturnTo(fields["next"])
 	body := loginBody{Email: fields.Get("email"), Password: fields.Get("password")}
 	if err = httpx.CheckedBody(&body); err == nil {
 		_, token, login, failed := h.logIn(c, body)
@@ -50,7 +51,7 @@ func (h *Pages) SignupForm(c *gin.Context) {
 		return
 	}
 
-	shown := web.Signup{Name: strings.TrimSpace(fields.Get("name")), Email: fields.Get("email"), Next: ReturnTo(fields["next"])}
+	shown := web.Signup{Name: strings.TrimSpace(fields.Get("name")), Email: fields.Get("email"), Next: pages.ReturnTo(fields["next"])}
 	body := signupBody{Email: shown.Email, Password: fields.Get("password")}
 	body.Name.Value, body.Name.Set = shown.Name, shown.Name != ""
 	if err = httpx.CheckedBody(&body); err == nil {
@@ -74,7 +75,7 @@ func (h *Pages) enter(c *gin.Context, next, token string, login accountdb.NewLog
 		return err
 	}
 	h.setCookie(c, token, login)
-	c.Redirect(http.StatusSeeOther, cmp.Or(next, DashboardPath))
+	c.Redirect(http.StatusSeeOther, cmp.Or(next, pages.Dashboard))
 	return nil
 }
 
@@ -88,7 +89,7 @@ func (h *Pages) AcceptPage(c *gin.Context) { h.showAccept(c, linkToken(c), http.
 func (h *Pages) AcceptForm(c *gin.Context) {
 	fields, err := h.readForm(c)
 	if err != nil {
-		httpx.FailOn(c, err, func(status int, problem string) { ShowNotice(c, status, problem) })
+		httpx.FailOn(c, err, func(status int, problem string) { pages.Notice(c, status, problem) })
 		return
 	}
 
@@ -128,7 +129,7 @@ func (h *Pages) declineForm(c *gin.Context, token string) {
 	page, err := web.RenderNotice(web.Notice{
 		Title: "Invitation declined", Words: fmt.Sprintf("You declined the invitation to %s. Its link no longer works.", invited.Organization),
 	})
-	showRendered(c, http.StatusOK, page, err)
+	pages.ShowRendered(c, http.StatusOK, page, err)
 }
 
 // invitationGone is the message for used, expired and unknown links. It is the same for all, so
@@ -151,7 +152,7 @@ func (h *Pages) showAccept(c *gin.Context, token string, status int, problem str
 		Token: token, Organization: invited.Organization, Email: invited.Email, As: as[invited.Role],
 		SignedIn: person.UserID != "", Problem: problem,
 	})
-	showRendered(c, status, page, err)
+	pages.ShowRendered(c, status, page, err)
 }
 
 // ResetPage handles GET /reset?token=: it shows a form for a new password. Opening the page does
@@ -163,7 +164,7 @@ func (h *Pages) ResetPage(c *gin.Context) { h.showReset(c, linkToken(c), http.St
 func (h *Pages) ResetForm(c *gin.Context) {
 	fields, err := h.readForm(c)
 	if err != nil {
-		httpx.FailOn(c, err, func(status int, problem string) { ShowNotice(c, status, problem) })
+		httpx.FailOn(c, err, func(status int, problem string) { pages.Notice(c, status, problem) })
 		return
 	}
 
@@ -187,7 +188,7 @@ func (h *Pages) showReset(c *gin.Context, token string, status int, problem stri
 		return
 	}
 	page, err := web.RenderReset(web.Reset{Token: token, Email: user.Email, Problem: problem})
-	showRendered(c, status, page, err)
+	pages.ShowRendered(c, status, page, err)
 }
 
 // linkToken returns the query's token, or "" unless the query has exactly one token. linkToken does
@@ -204,32 +205,9 @@ func linkToken(c *gin.Context) string {
 // error is also recorded for the request's log line.
 func showLinkGone(c *gin.Context, err error, words string) {
 	if apierr.CodeFor(err) != apierr.NotFound {
-		httpx.FailOn(c, err, func(status int, problem string) { ShowNotice(c, status, problem) })
+		httpx.FailOn(c, err, func(status int, problem string) { pages.Notice(c, status, problem) })
 		return
 	}
 	httpx.StateFor(c).Err = err
-	ShowNotice(c, http.StatusNotFound, words)
-}
-
-// ShowNotice shows a page with one message and no other content. It is meant for errors.
-func ShowNotice(c *gin.Context, status int, words string) {
-	page, err := web.RenderNotice(web.Notice{Title: "Something went wrong", Words: words, Problem: true})
-	showRendered(c, status, page, err)
-}
-
-// ShowMissing responds with 404 and a page that shows the text in the parameter words. It is for
-// addresses of pages, not for resources of the API.
-func ShowMissing(c *gin.Context, words string) {
-	page, err := web.RenderNotice(web.Notice{Title: "Page not found", Words: words, Missing: true})
-	showRendered(c, http.StatusNotFound, page, err)
-}
-
-// showRendered responds with a rendered page, or with the error that occurred while it was
-// rendered. The headers of pages are set by ShowPage.
-func showRendered(c *gin.Context, status int, page []byte, err error) {
-	if err != nil {
-		httpx.Fail(c, err)
-		return
-	}
-	ShowPage(c, status, page, web.ContentSecurityPolicy)
+	pages.Notice(c, http.StatusNotFound, words)
 }

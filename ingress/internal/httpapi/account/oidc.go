@@ -12,6 +12,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/pages"
 	"parley/ingress/internal/openid"
 	"parley/ingress/web"
 	"parley/shared/apierr"
@@ -30,7 +31,7 @@ const (
 	// with another context is not accepted as the value of this cookie.
 	AttemptSeal = "oidc attempt"
 	// defaultNext is the page to which the browser returns without the parameter next.
-	defaultNext = DashboardPath
+	defaultNext = pages.Dashboard
 	// maxNext is the maximum length of the parameter next.
 	maxNext = 512 // bytes
 )

@@ -4,43 +4,42 @@ import (
 	"cmp"
 	"errors"
 	"net/http"
-	"net/url"
-	"path"
 	"strings"
 
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/auth"
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/pages"
 	"parley/ingress/web"
 	"parley/shared/secrets"
 	"parley/shared/store/accountdb"
-)
-
-const (
-	// DashboardPath is the path of the dashboard.
-	DashboardPath = "/dashboard"
-	// MaxNextPage is the maximum length in bytes of the dashboard URL to which a person returns
-	// after the login.
-	MaxNextPage = 1024
-
-	// NoMicrophone is the Permissions-Policy of all pages except the dashboard, where people talk
-	// with agents.
-	NoMicrophone = "camera=(), geolocation=(), microphone=()"
-	// OwnMicrophone is the Permissions-Policy of the dashboard.
-	OwnMicrophone = "camera=(), geolocation=(), microphone=(self)"
 )
 
 // Pages handles the HTML pages of accounts: login, sign-up, invitations and password resets. The
 // pages call the same methods as the requests of the API, so both follow the same rules.
 type Pages struct{ *Handler }
 
+// Routes returns the routes of the pages.
+func (h *Pages) Routes() []httpx.Route {
+	return []httpx.Route{
+		{Method: "GET", Path: "/login", Handle: h.LoginPage},
+		{Method: "POST", Path: "/login", Handle: h.LoginForm},
+		{Method: "GET", Path: httpx.AcceptPath, Handle: pages.StrictQuery(h.AcceptPage, pages.Fail, "token")},
+		{Method: "POST", Path: httpx.AcceptPath, Handle: h.AcceptForm},
+		{Method: "GET", Path: httpx.ResetPath, Handle: pages.StrictQuery(h.ResetPage, pages.Fail, "token")},
+		{Method: "POST", Path: httpx.ResetPath, Handle: h.ResetForm},
+		{Method: "GET", Path: "/signup", Handle: h.SignupPage},
+		{Method: "POST", Path: "/signup", Handle: h.SignupForm},
+	}
+}
+
 // LoginPage handles GET /login. If the query has the token of a one-time link, it logs in the user
 // of the link. Otherwise it shows the login page. The link is used up at once, so reloading the
 // page does not log in the user again. Each outcome is a page or a redirect.
 func (h *Pages) LoginPage(c *gin.Context) {
 	tokens, present := c.Request.URL.Query()["token"]
-	shown := web.Login{Next: ReturnTo(c.Request.URL.Query()["next"])}
+	shown := web.Login{Next: pages.ReturnTo(c.Request.URL.Query()["next"])}
 	if !present {
 		if !h.redirectLoggedIn(c, shown.Next) {
 			h.showLogin(c, http.StatusOK, shown)
@@ -78,7 +77,7 @@ func (h *Pages) LoginPage(c *gin.Context) {
 		httpx.Fail(c, err)
 	default:
 		h.setCookie(c, token, login)
-		c.Redirect(http.StatusSeeOther, cmp.Or(shown.Next, DashboardPath))
+		c.Redirect(http.StatusSeeOther, cmp.Or(shown.Next, pages.Dashboard))
 	}
 }
 
@@ -89,7 +88,7 @@ func (h *Handler) showLogin(c *gin.Context, status int, shown web.Login) {
 		shown.Owner = h.Owner
 	}
 	page, err := web.RenderLogin(shown)
-	showRendered(c, status, page, err)
+	pages.ShowRendered(c, status, page, err)
 }
 
 // redirectLoggedIn redirects a person who is already logged in to next, or to the dashboard if next
@@ -101,14 +100,14 @@ func (h *Pages) redirectLoggedIn(c *gin.Context, next string) bool {
 		return false
 	}
 	httpx.StateFor(c).Ident = ident
-	c.Redirect(http.StatusSeeOther, cmp.Or(next, DashboardPath))
+	c.Redirect(http.StatusSeeOther, cmp.Or(next, pages.Dashboard))
 	return true
 }
 
 // SignupPage handles GET /signup. It shows the page even if the limit on sign-ups is reached.
 // SignupForm then reports the error.
 func (h *Pages) SignupPage(c *gin.Context) {
-	if next := ReturnTo(c.Request.URL.Query()["next"]); !h.redirectLoggedIn(c, next) {
+	if next := pages.ReturnTo(c.Request.URL.Query()["next"]); !h.redirectLoggedIn(c, next) {
 		showSignup(c, http.StatusOK, web.Signup{Next: next})
 	}
 }
@@ -116,38 +115,5 @@ func (h *Pages) SignupPage(c *gin.Context) {
 // showSignup shows the sign-up page. The status is not 200 if shown has a problem.
 func showSignup(c *gin.Context, status int, shown web.Signup) {
 	page, err := web.RenderSignup(shown)
-	showRendered(c, status, page, err)
-}
-
-// ReturnTo returns the dashboard URL at which a person continues after the login. values are the
-// values of the query parameter next. ReturnTo returns "" unless there is exactly one value and it
-// is the URL of a dashboard page. Without this check, a link to the login page could redirect to
-// another site. The result is the path with its query, without a fragment.
-func ReturnTo(values []string) string {
-	if len(values) != 1 || len(values[0]) > MaxNextPage || !strings.HasPrefix(values[0], DashboardPath) { // the raw text is checked, too
-		return ""
-	}
-	next, err := url.Parse(values[0])
-	if err != nil || next.Scheme != "" || next.Host != "" || next.User != nil || strings.ContainsAny(values[0], "\\\t\r\n") ||
-		next.Path != DashboardPath && !strings.HasPrefix(next.Path, DashboardPath+"/") || path.Clean(next.Path) != next.Path {
-		return ""
-	}
-	return next.RequestURI()
-}
-
-// ShowPage responds with an HTML page and a Content-Security-Policy. The page must not be cached.
-// policy restricts the sources of scripts and styles.
-func ShowPage(c *gin.Context, status int, page []byte, policy string) {
-	header := c.Writer.Header()
-	header.Set("Content-Security-Policy", policy)
-	header.Set("Cache-Control", "no-store") // the page contains the person's name, and names of bundles that the next release may lack
-	// The URL may contain a token, which must not be sent to other sites. The policy no-referrer
-	// would be too strict, because browsers would then send forms with the origin "null".
-	header.Set("Referrer-Policy", "same-origin")
-	header.Set("Permissions-Policy", NoMicrophone)
-	if strings.HasPrefix(c.Request.URL.Path, DashboardPath) {
-		header.Set("Permissions-Policy", OwnMicrophone)
-	}
-
-	c.Data(status, "text/html; charset=utf-8", page)
+	pages.ShowRendered(c, status, page, err)
 }

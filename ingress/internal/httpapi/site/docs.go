@@ -1,4 +1,4 @@
-package httpapi
+package site
 
 import (
 	"strings"
@@ -8,8 +8,8 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/guides"
-	"parley/ingress/internal/httpapi/account"
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/pages"
 	"parley/ingress/internal/openapi"
 	"parley/ingress/web"
 	"parley/shared/apierr"
@@ -33,7 +33,7 @@ func document(contentType string, read func() ([]byte, error)) gin.HandlerFunc {
 func favicon() gin.HandlerFunc {
 	return rendered("image/svg+xml", web.Favicon, func(c *gin.Context, made web.Asset) {
 		c.Writer.Header().Set("Content-Security-Policy", web.FaviconSecurityPolicy)
-		serve(c, made, "no-cache")
+		pages.Serve(c, made, "no-cache")
 	})
 }
 
@@ -62,20 +62,8 @@ func rendered(contentType string, read func() ([]byte, error), show func(*gin.Co
 // showDocument responds with a document. Browsers may keep it, but must revalidate it.
 func showDocument(c *gin.Context, made web.Asset) {
 	c.Writer.Header().Set("Content-Security-Policy", web.DocsSecurityPolicy)
-	c.Writer.Header().Set("Permissions-Policy", account.NoMicrophone)
-	serve(c, made, "no-cache") // clients may keep the document but must revalidate it each time
-}
-
-// matches reports whether a list of entity tags contains etag or *. The comparison ignores the
-// prefix W/ of weak tags (RFC 9110). lists are the values of the header If-None-Match.
-func matches(lists []string, etag string) bool {
-	for tag := range strings.SplitSeq(strings.Join(lists, ","), ",") {
-		tag = strings.TrimPrefix(strings.TrimSpace(tag), "W/")
-		if tag == etag || tag == "*" {
-			return true
-		}
-	}
-	return false
+	c.Writer.Header().Set("Permissions-Policy", pages.NoMicrophone)
+	pages.Serve(c, made, "no-cache") // clients may keep the document but must revalidate it each time
 }
 
 // openAPIDocument returns the OpenAPI document as JSON.
@@ -83,8 +71,8 @@ func openAPIDocument() ([]byte, error) { return openapi.Document(), nil }
 
 // docsPage renders the API reference with the service's public address in its examples. It is
 // rendered once.
-func (a *api) docsPage() ([]byte, error) {
-	return web.RenderDocs(web.Docs{Reference: openapi.Read(), BaseURL: a.PublicURL})
+func (h *Handler) docsPage() ([]byte, error) {
+	return web.RenderDocs(web.Docs{Reference: openapi.Read(), BaseURL: h.PublicURL})
 }
 
 // schemasPage renders the schemas of the API reference. They are on a separate page.
@@ -93,8 +81,8 @@ func schemasPage() ([]byte, error) {
 }
 
 // renderGuides returns the rendered pages of the documentation by path; "" is the list of pages.
-// Rendering takes noticeable processor time, so the result is kept in a.guides.
-func (a *api) renderGuides() (map[string]web.Asset, error) {
+// Rendering takes noticeable processor time, so the result is kept in h.guides.
+func (h *Handler) renderGuides() (map[string]web.Asset, error) {
 	guide, err := guides.Read()
 	if err != nil {
 		return nil, err
@@ -106,7 +94,7 @@ func (a *api) renderGuides() (map[string]web.Asset, error) {
 
 	for _, chapter := range guide.Chapters {
 		for _, page := range chapter.Pages {
-			if assets[page.Path], err = renderGuide(web.Guides{Chapters: guide.Chapters, Page: page, BaseURL: a.PublicURL}); err != nil {
+			if assets[page.Path], err = renderGuide(web.Guides{Chapters: guide.Chapters, Page: page, BaseURL: h.PublicURL}); err != nil {
 				return nil, err
 			}
 		}
@@ -127,10 +115,10 @@ func renderGuide(data web.Guides) (web.Asset, error) {
 // guidesPage handles GET /docs: it responds with the list of pages, or with the results of a
 // search. The results of a search are rendered for each request, because queries differ. If the
 // query is too long, the error is an invalid request with the field q.
-func (a *api) guidesPage(c *gin.Context) {
+func (h *Handler) guidesPage(c *gin.Context) {
 	query := strings.TrimSpace(httpx.StateFor(c).Query.Get("q"))
 	if query == "" {
-		a.showGuide(c, "")
+		h.showGuide(c, "")
 		return
 	}
 	if utf8.RuneCountInString(query) > guides.MaxQuery {
@@ -154,29 +142,24 @@ func (a *api) guidesPage(c *gin.Context) {
 
 // guidePage returns a handler that shows a page of the documentation. The page's path is prefix
 // followed by the parameter in the request's path.
-func (a *api) guidePage(prefix string) gin.HandlerFunc {
-	return func(c *gin.Context) { a.showGuide(c, prefix+c.Param("page")) }
+func (h *Handler) guidePage(prefix string) gin.HandlerFunc {
+	return func(c *gin.Context) { h.showGuide(c, prefix+c.Param("page")) }
 }
 
 // showGuide responds with the page of the documentation at a path. at is the path without /docs/,
 // and "" for the list of pages. All pages are rendered at the first request for any of them.
-func (a *api) showGuide(c *gin.Context, at string) {
-	assets, err := a.guides()
+func (h *Handler) showGuide(c *gin.Context, at string) {
+	assets, err := h.guides()
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 	made, ok := assets[at]
 	if !ok {
-		showMissing(c)
+		pages.NotFound(c)
 		return
 	}
 	showDocument(c, made)
-}
-
-// showMissing responds with an HTML page for a path that does not exist. The status is 404.
-func showMissing(c *gin.Context) {
-	account.ShowMissing(c, "There is nothing at this address. The link may be incomplete.")
 }
 
 // errorsPage renders the list of error codes. The type in each error response is a link to it. The
@@ -190,7 +173,7 @@ func errorsPage() ([]byte, error) {
 
 // llmsText renders the API reference as plain text for language models. It contains the same
 // operations as the pages of the reference.
-func (a *api) llmsText() ([]byte, error) {
+func (h *Handler) llmsText() ([]byte, error) {
 	ref := openapi.Read()
-	return web.RenderLLMs(web.LLMs{Docs: web.Docs{Reference: ref, BaseURL: a.PublicURL}, Samples: ref.Featured()})
+	return web.RenderLLMs(web.LLMs{Docs: web.Docs{Reference: ref, BaseURL: h.PublicURL}, Samples: ref.Featured()})
 }

@@ -1,16 +1,15 @@
-package httpapi
+package site
 
 import (
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/auth"
-	"parley/ingress/internal/httpapi/account"
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/pages"
 	"parley/ingress/web"
 	"parley/shared/apierr"
 	"parley/shared/id"
@@ -27,8 +26,8 @@ const (
 // open to demo visitors. The page contains the session of the person, so that the dashboard needs
 // no request for it. The router passes all paths below /dashboard, because the dashboard has its
 // own router.
-func (a *api) dashboardPage(c *gin.Context) {
-	ident, err := a.Auth.Resolve(c.Request, auth.NeedUser)
+func (h *Handler) dashboardPage(c *gin.Context) {
+	ident, err := h.Auth.Resolve(c.Request, auth.NeedUser)
 
 	// If the database is unreachable, show the error, because a redirect to the login page would
 	// suggest that the person is logged out.
@@ -37,11 +36,11 @@ func (a *api) dashboardPage(c *gin.Context) {
 		return
 	}
 
-	boot := web.Boot{BaseURL: a.PublicURL, Reset: a.resetCommand(), Currency: a.Currency}
+	boot := web.Boot{BaseURL: h.PublicURL, Reset: h.Reset, Currency: h.Currency}
 	switch {
 	case err == nil && ident.Via == auth.ViaCookie:
 		httpx.StateFor(c).Ident = ident
-		view, err := a.account.Session(c.Request.Context(), ident.Caller)
+		view, err := h.Session(c.Request.Context(), ident.Caller)
 		if err != nil {
 			httpx.Fail(c, err)
 			return
@@ -52,27 +51,27 @@ func (a *api) dashboardPage(c *gin.Context) {
 		return
 	}
 
-	page, err := web.RenderDashboard(boot)
+	body, err := web.RenderDashboard(boot)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 
-	account.ShowPage(c, http.StatusOK, page, web.DashboardSecurityPolicy)
+	pages.Show(c, http.StatusOK, body, web.DashboardSecurityPolicy)
 }
 
 // opensDemo reports whether a dashboard URL is open to demo visitors, who have no account. Only the
 // pages of templates are.
 func opensDemo(address *url.URL) bool {
-	under := strings.TrimPrefix(address.Path, account.DashboardPath+"/templates")
+	under := strings.TrimPrefix(address.Path, pages.Dashboard+"/templates")
 	return under != address.Path && (under == "" || under[0] == '/') && address.Query().Get("token") == "demo"
 }
 
 // loginFor returns the URL of the login page, from which a person continues to the requested page
 // after the login. The dashboard itself is the default, so it needs no parameter.
 func loginFor(asked *url.URL) string {
-	next := account.ReturnTo([]string{asked.RequestURI()})
-	if next == "" || next == account.DashboardPath {
+	next := pages.ReturnTo([]string{asked.RequestURI()})
+	if next == "" || next == pages.Dashboard {
 		return "/login"
 	}
 	return "/login?" + url.Values{"next": {next}}.Encode()
@@ -93,9 +92,9 @@ func asset(c *gin.Context) {
 	case !known || name == web.WidgetScript || name == web.WidgetFiles:
 		httpx.Fail(c, apierr.Missing())
 	case name == web.Licences:
-		serve(c, found, widgetAge)
+		pages.Serve(c, found, widgetAge)
 	default:
-		serve(c, found, assetAge)
+		pages.Serve(c, found, assetAge)
 	}
 }
 
@@ -113,53 +112,8 @@ func widgetScript(name string) gin.HandlerFunc {
 		header := c.Writer.Header()
 		header.Set("Access-Control-Allow-Origin", "*") // browsers require it for modules and for scripts with an integrity hash
 		header.Set("Cross-Origin-Resource-Policy", "cross-origin")
-		serve(c, assets[name], widgetAge)
+		pages.Serve(c, assets[name], widgetAge)
 	}
-}
-
-// serve responds with an asset, compressed if the client accepts gzip. age is the value of
-// Cache-Control. A client that has the asset already gets 304.
-func serve(c *gin.Context, found web.Asset, age string) {
-	header := c.Writer.Header()
-	header.Set("Cache-Control", age)
-	header.Set("ETag", found.ETag)
-	header.Set("Vary", "Accept-Encoding")
-	header.Set("Content-Type", found.Type)
-
-	if matches(c.Request.Header.Values("If-None-Match"), found.ETag) {
-		c.Status(http.StatusNotModified)
-		return
-	}
-
-	// Assets are compressed once per process, not for each request.
-	body := found.Body
-	if acceptsGzip(c.Request.Header) {
-		header.Set("Content-Encoding", "gzip")
-		body = found.Gzip
-	}
-
-	header.Set("Content-Length", strconv.Itoa(len(body)))
-	c.Data(http.StatusOK, found.Type, body)
-}
-
-// acceptsGzip reports whether a client accepts gzip. It reads the header Accept-Encoding (RFC
-// 9110). A wildcard does not count.
-func acceptsGzip(header http.Header) bool {
-	for _, line := range header.Values("Accept-Encoding") {
-		for part := range strings.SplitSeq(line, ",") {
-			coding, parameters, _ := strings.Cut(part, ";")
-			if !strings.EqualFold(strings.TrimSpace(coding), "gzip") {
-				continue
-			}
-
-			// The weight 0 means that the client does not accept gzip.
-			name, weight, _ := strings.Cut(strings.TrimSpace(parameters), "=")
-			quality, err := strconv.ParseFloat(strings.TrimSpace(weight), 64)
-			return !strings.EqualFold(strings.TrimSpace(name), "q") || err == nil && quality > 0
-		}
-	}
-
-	return false
 }
 
 // previewPage handles GET /widget/preview?agent=: it responds with a page that embeds an agent's
@@ -167,15 +121,19 @@ func acceptsGzip(header http.Header) bool {
 func previewPage(c *gin.Context) {
 	agents := c.Request.URL.Query()["agent"]
 	if len(agents) != 1 || !id.Valid(id.Agent, agents[0]) {
-		account.ShowNotice(c, http.StatusBadRequest, "The address must name an agent, such as /widget/preview?agent=ag_….")
+		pages.Notice(c, http.StatusBadRequest, "The address must name an agent, such as /widget/preview?agent=ag_….")
 		return
 	}
 
-	page, err := web.RenderPreview(web.Preview{AgentID: agents[0]})
+	body, err := web.RenderPreview(web.Preview{AgentID: agents[0]})
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 
-	account.ShowPage(c, http.StatusOK, page, web.DashboardSecurityPolicy)
+	pages.Show(c, http.StatusOK, body, web.DashboardSecurityPolicy)
 }
+
+// toDashboard handles GET /.
+// The dashboard redirects to the login page if necessary.
+func toDashboard(c *gin.Context) { c.Redirect(http.StatusSeeOther, pages.Dashboard) }
