@@ -115,6 +115,45 @@ func compareMethods(t *testing.T, sdk string, got []string) {
 	}
 }
 
+// TestSurfaceOfRunFilters checks that each SDK sends every filter of the list of runs, because the
+// filters are written by hand in the SDKs.
+func TestSurfaceOfRunFilters(t *testing.T) {
+	t.Parallel()
+	read := func(path ...string) string {
+		t.Helper()
+		raw, err := os.ReadFile(filepath.Join(append([]string{testkit.Root(t)}, path...)...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(raw)
+	}
+	doc, err := yamldoc.Parse([]byte(read("ingress", "internal", "openapi", "openapi.yaml")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources := map[string]string{
+		"Go": read("sdk", "go", "runs.go"), "Python": read("sdk", "python", "src", "parley", "_runs.py"),
+		"TypeScript": read("sdk", "typescript", "src", "runs.ts"),
+	}
+	others := []string{"id", "wait", "stream", "timeline", "export"} // parameters that are no filters
+	filters := 0
+	for _, parameter := range doc.At("paths", "/api/runs", "get").Objects("parameters") {
+		name := parameter.Text("name")
+		if name == "" || slices.Contains(others, name) {
+			continue
+		}
+		filters++
+		for sdk, source := range sources {
+			if !strings.Contains(source, `"`+name+`"`) {
+				t.Errorf("the list of runs of the %s SDK lacks the filter %s", sdk, name)
+			}
+		}
+	}
+	if filters < 9 {
+		t.Errorf("the document has %d filters of runs", filters)
+	}
+}
+
 // TestSurfaceOfTypeScript compares the methods of the TypeScript SDK with the list of methods.
 func TestSurfaceOfTypeScript(t *testing.T) {
 	t.Parallel()

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"parley/shared/contract"
+	"parley/shared/domain"
 	"parley/shared/testkit"
 	"parley/shared/wordvector"
 )
@@ -53,6 +56,23 @@ func (c *cluster) startWorkers(t *testing.T, settings []string, servers ...*test
 	}
 }
 
+// TestAgentsMayCallEveryTool checks that deploy/nats/accounts.conf lets agent workers call each tool.
+// Voice is no tool that models call.
+func TestAgentsMayCallEveryTool(t *testing.T) {
+	t.Parallel()
+	config, err := os.ReadFile(busConfig(t, "accounts.conf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, agent, _ := strings.Cut(string(config), "user: agent,")
+	agent, _, _ = strings.Cut(agent, "subscribe:")
+	for _, name := range append([]string{contract.ToolAttachment}, domain.ToolNames...) {
+		if subject := `"` + contract.ToolSubject(name) + `"`; strings.Contains(agent, subject) == (name == "voice") {
+			t.Errorf("agent workers may publish %s: %t", subject, name == "voice")
+		}
+	}
+}
+
 // TestServiceWithLeastRightsOnTheBus runs each part of the service as its own user of
 // deploy/nats/accounts.conf. The bus must not reject the use of any subject that a part needs.
 func TestServiceWithLeastRightsOnTheBus(t *testing.T) {
@@ -89,6 +109,15 @@ func TestServiceWithLeastRightsOnTheBus(t *testing.T) {
 	}
 	if r := owner.reader(t, "offline").chats(t, "s", "How long is the warranty of the Heron lamp?"); len(r.Citations) == 0 {
 		t.Errorf("%+v", r)
+	}
+
+	attached := owner.reader(t, "offline")
+	got := attached.send(t, http.MethodPost, attached.url+"/api/agents?action=chat&id="+attached.agent, map[string]any{
+		"sessionId": "attached", "message": "How long is the warranty of the Heron lamp?",
+		"attachments": []any{map[string]any{"name": "lamps.md", "data": []byte(lampText)}},
+	}).want(t, http.StatusOK)
+	if !strings.Contains(string(got.body), "lamps.md") || !strings.Contains(string(got.body), "thirty-one months") {
+		t.Errorf("the answer does not use the attached document: %s", got.body)
 	}
 
 	r := owner.analyst(t, "offline", false).asks(t, "s", "Compute the squares of 1 to 10.")

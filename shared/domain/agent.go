@@ -49,6 +49,10 @@ type Tools struct {
 	Voice         *VoiceTool       `json:"voice,omitempty"`
 }
 
+// ToolNames contains the names of the built-in tools, in the order of the fields of Tools. A tool of
+// another kind must not have one of these names, because models could not distinguish them.
+var ToolNames = []string{"webSearch", "codeExecution", "knowledge", "httpRequest", "mcp", "voice"}
+
 // Switch is the configuration of a tool without further options. Like every tool, it may require
 // approval.
 type Switch struct {

@@ -1,11 +1,25 @@
 package domain_test
 
 import (
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"parley/shared/domain"
 )
+
+func TestToolNames(t *testing.T) {
+	t.Parallel()
+	var names []string
+	for field := range reflect.TypeFor[domain.Tools]().Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+	if !slices.Equal(names, domain.ToolNames) {
+		t.Errorf("ToolNames is %v, but Tools has the fields %v", domain.ToolNames, names)
+	}
+}
 
 func TestSideEffectsOfRemoteToolsAreTheOrganizations(t *testing.T) {
 	t.Parallel()

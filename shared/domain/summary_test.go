@@ -2,10 +2,31 @@ package domain
 
 import (
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 )
+
+// TestSummariesHaveTheFieldsOfRuns checks that each field of a run is in summaries, or in the list
+// of fields that summaries do not have.
+func TestSummariesHaveTheFieldsOfRuns(t *testing.T) {
+	t.Parallel()
+	names := func(of reflect.Type) (out []string) {
+		for field := range of.Fields() {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			out = append(out, name)
+		}
+		return out
+	}
+	left := []string{"output", "warnings", "appendSources", "settings"} // of a whole run only
+	summary := names(reflect.TypeFor[RunSummary]())
+	for _, name := range names(reflect.TypeFor[Run]()) {
+		if slices.Contains(summary, name) == slices.Contains(left, name) {
+			t.Errorf("add the field %s either to RunSummary or to the list of this test", name)
+		}
+	}
+}
 
 func TestReadQuestion(t *testing.T) {
 	t.Parallel()

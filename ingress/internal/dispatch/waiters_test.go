@@ -147,7 +147,7 @@ func (d *testEnv) wait(s *Submitted) chan Result {
 		}
 		out <- *r
 	}()
-	for deadline := time.Now().Add(10 * time.Second); !owner && d.count(s) == before; { // an owner's wait was registered by Submit
+	for deadline := time.Now().Add(time.Minute); !owner && d.count(s) == before; { // an owner's wait was registered by Submit
 		if time.Now().After(deadline) {
 			d.Fatal("the wait was not registered")
 		}
@@ -240,7 +240,7 @@ func TestADecisionPublishesTheJob(t *testing.T) {
 	lane, runID := d.bus.Lane(domain.LaneAutomation), own.Run.Run.ID
 	ring := func() {
 		t.Helper()
-		for deadline, rung := time.Now().Add(10*time.Second), false; !rung; {
+		for deadline, rung := time.Now().Add(time.Minute), false; !rung; {
 			must(t, lane.Fetch(t.Context(), 1, 100*time.Millisecond, func(bell *bus.JobMessage) {
 				rung = bell.RunID == runID
 				bell.Ack()

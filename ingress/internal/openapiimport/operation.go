@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"parley/shared/domain"
 	"parley/shared/truncate"
 )
 
@@ -84,12 +85,8 @@ func (d *document) operations() []operation {
 	return all
 }
 
-var (
-	// unfit matches characters that are not allowed in tool names. ownTools contains the names of
-	// the built-in tools.
-	unfit    = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
-	ownTools = []string{"webSearch", "codeExecution", "knowledge", "httpRequest", "mcp", "voice"}
-)
+// unfit matches characters that are not allowed in tool names.
+var unfit = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
 
 // maxName is the maximum length of a tool name, in characters.
 const maxName = 64
@@ -105,7 +102,7 @@ func nameFor(o operation, taken map[string]bool) string {
 	}
 
 	// The model must be able to distinguish an endpoint from a built-in tool.
-	if slices.Contains(ownTools, plain) {
+	if slices.Contains(domain.ToolNames, plain) {
 		plain = "api_" + plain
 	}
 

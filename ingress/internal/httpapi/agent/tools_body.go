@@ -138,9 +138,6 @@ var (
 		"host", "content-length", "transfer-encoding", "connection", "keep-alive", "upgrade", "te", "trailer", "expect", "proxy-connection",
 		"idempotency-key",
 	}
-	// Names of the built-in tools. An endpoint must not have one of these names, because models
-	// could not distinguish the endpoint from the built-in tool.
-	ownTools = []string{"webSearch", "codeExecution", "knowledge", "httpRequest", "mcp", "voice"}
 )
 
 // Check checks the tools independently of the agent's previous state. Missing tools have zero
@@ -236,7 +233,7 @@ func (b *endpointBody) Check(p *httpx.Problems, at string, seen map[string]bool)
 	checkToolName(p, at+".name", b.Name, seen)
 
 	// The model would otherwise have two tools of the same name.
-	if slices.Contains(ownTools, b.Name) {
+	if slices.Contains(domain.ToolNames, b.Name) {
 		p.Add(at+".name", httpx.CodeConflict, "is the name of a built-in tool")
 	} else if b.Name == domain.AnswerTool {
 		p.Add(at+".name", httpx.CodeInvalidValue, "is reserved: choose another name")
