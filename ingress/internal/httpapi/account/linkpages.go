@@ -89,7 +89,7 @@ func (h *Pages) AcceptPage(c *gin.Context) { h.showAccept(c, linkToken(c), http.
 func (h *Pages) AcceptForm(c *gin.Context) {
 	fields, err := h.readForm(c)
 	if err != nil {
-		httpx.FailOn(c, err, func(status int, problem string) { pages.Notice(c, status, problem) })
+		pages.Fail(c, err)
 		return
 	}
 
@@ -164,7 +164,7 @@ func (h *Pages) ResetPage(c *gin.Context) { h.showReset(c, linkToken(c), http.St
 func (h *Pages) ResetForm(c *gin.Context) {
 	fields, err := h.readForm(c)
 	if err != nil {
-		httpx.FailOn(c, err, func(status int, problem string) { pages.Notice(c, status, problem) })
+		pages.Fail(c, err)
 		return
 	}
 
@@ -205,7 +205,7 @@ func linkToken(c *gin.Context) string {
 // error is also recorded for the request's log line.
 func showLinkGone(c *gin.Context, err error, words string) {
 	if apierr.CodeFor(err) != apierr.NotFound {
-		httpx.FailOn(c, err, func(status int, problem string) { pages.Notice(c, status, problem) })
+		pages.Fail(c, err)
 		return
 	}
 	httpx.StateFor(c).Err = err
