@@ -4,12 +4,13 @@
 import type { CallerView, RunSummary as ListedRun } from "../../../sdk/typescript/src/types";
 
 export type {
-  Agent, AgentCheck, Approval, Attachment, Automation, Budget, BudgetMetric, BudgetPeriod, BudgetScope, CallerView as Session, Citation, Delivery,
-  DeliveryStatus, DeliveryWithBody, Document, DocumentPage, DocumentPassages, DocumentPicture, Endpoint, FieldError, FoundList, Home as Overview, HomeStep as Step, Hook, HookFilter,
-  HookSource, ImportedEndpoints, Invitation, Key, KeyWithSecret, Limits, LoginSession, McpServer, Member, Message, ModelList, NotificationEndpoint,
-  NotificationEvent, NotificationMessage as Notification, OwnInvitation, PagePicture, PageWord, Passage, RequiredActionSummary as RequiredAction, ResetLink,
-  Role, Run, RunFile, RunStatus, Sample, Session as SessionEntry, SessionWithMessages as SessionMessages, SideEffect, Source, Span,
-  TakenDelivery as Received, Template, Timeline, ToolCall, Tools, UploadedFile, UsageGroup, UsageInterval as UsagePoint, UsageReport as Usage,
+  Agent, AgentCheck, Approval, Attachment, Automation, Budget, BudgetMetric, BudgetPeriod, BudgetScope, CallerView as Session, Citation,
+  Delivery, DeliveryStatus, DeliveryWithBody, Document, DocumentPage, DocumentPassages, DocumentPicture, Endpoint, FieldError, FoundList,
+  Home as Overview, HomeStep as Step, Hook, HookFilter, HookSource, ImportedEndpoints, Invitation, Key, KeyWithSecret, Limits,
+  LoginSession, McpServer, Member, Message, ModelList, NotificationEndpoint, NotificationEvent, NotificationMessage as Notification,
+  OwnInvitation, PagePicture, PageWord, Passage, RequiredActionSummary as RequiredAction, ResetLink, Role, Run, RunEvent, RunFile,
+  RunStatus, Sample, Session as SessionEntry, SessionWithMessages as SessionMessages, SideEffect, Source, Span, TakenDelivery as Received,
+  Template, Timeline, ToolCall, Tools, UploadedFile, UsageGroup, UsageInterval as UsagePoint, UsageReport as Usage,
 } from "../../../sdk/typescript/src/types";
 
 /** The data that the page contains before its first request. */
