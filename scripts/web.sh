@@ -19,9 +19,11 @@ bundle --format=esm --splitting --jsx=automatic --jsx-import-source=preact --ent
 	reference-style=style/reference.css guide-style=style/guide.css
 # The scripts of the widget contain its style sheets as texts, which esbuild does not minify. The
 # style sheets are minified in a copy of the sources.
-mkdir "$widget"
-cp -R widget kit tsconfig.json "$widget"
-cd "$widget" # names with a hash depend on the paths of the sources
+mkdir -p "$widget/ingress/web" "$widget/sdk/typescript/src"
+cp -R widget kit tsconfig.json "$widget/ingress/web"
+cp "$top/sdk/typescript/tsconfig.json" "$widget/sdk/typescript"
+cp "$top/sdk/typescript/src/sse.ts" "$widget/sdk/typescript/src" # the only module of the SDK whose code the pages use
+cd "$widget/ingress/web" # names with a hash depend on the paths of the sources
 bundle --allow-overwrite --outdir=widget widget/style.css widget/files.css
 bundle --format=iife --loader:.css=text --outfile="$out/widget.js" widget/main.ts
 bundle --format=esm --loader:.css=text --outfile="$out/widget-files.js" widget/files.ts

@@ -106,7 +106,11 @@ var foreign = regexp.MustCompile(`url\((https?:)?//[^)]*\)|@import|\bimport\(?"h
 
 var importedModule = regexp.MustCompile(`(?s)(?:import|export)[^;]*? from "(\.[^"]+)"`)
 
-// TestModulesImportInOneDirection checks that the modules of the pages have no import cycles.
+// sdk is the directory of the TypeScript SDK's modules.
+const sdk = "../../sdk/typescript/src/"
+
+// TestModulesImportInOneDirection checks that the modules of the pages have no import cycles, and
+// that they import only types and the parser of event streams from elsewhere.
 func TestModulesImportInOneDirection(t *testing.T) {
 	t.Parallel()
 	imports := map[string][]string{}
@@ -123,7 +127,12 @@ func TestModulesImportInOneDirection(t *testing.T) {
 			}
 			source, err := os.ReadFile(name)
 			for _, found := range importedModule.FindAllSubmatch(source, -1) {
-				imports[name] = append(imports[name], filepath.Join(filepath.Dir(name), string(found[1])))
+				path := filepath.Join(filepath.Dir(name), string(found[1]))
+				imports[name] = append(imports[name], path)
+				onlyTypes := bytes.Contains(found[0], []byte("import type {")) || bytes.Contains(found[0], []byte("export type {"))
+				if strings.HasPrefix(path, "..") && path != sdk+"sse" && (path != sdk+"types" || !onlyTypes) {
+					t.Errorf("%s: this import is not allowed: %s", name, found[0])
+				}
 			}
 			return err
 		}))

@@ -54,11 +54,12 @@ const (
 // shape is a type expression. The field named of contains the element of a list or dictionary, or
 // the alternatives of a union.
 type shape struct {
-	kind  kind
-	whole bool   // of a number: whether it must be an integer
-	value any    // of a literal: its value
-	name  string // of a reference: the name of the definition that it refers to
-	of    []shape
+	kind   kind
+	whole  bool   // of a number: whether it must be an integer
+	value  any    // of a literal: its value
+	name   string // of a reference: the name of the definition that it refers to
+	length int    // of a list: the number of its elements if the schema fixes it, otherwise 0
+	of     []shape
 }
 
 // oneOf returns the union of shapes. It flattens inner unions, removes duplicates and puts null

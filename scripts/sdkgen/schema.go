@@ -293,7 +293,7 @@ func (r *reader) plain(kind string, schema object, name string) shape {
 		if !schema.Has("items") {
 			return shape{kind: list, of: []shape{{kind: unknown}}}
 		}
-		return shape{kind: list, of: []shape{r.shape(schema.At("items"), name+"Item")}}
+		return shape{kind: list, length: fixedLength(schema), of: []shape{r.shape(schema.At("items"), name+"Item")}}
 	case "object":
 		return r.object(schema, name)
 	case "":
@@ -303,6 +303,15 @@ func (r *reader) plain(kind string, schema object, name string) shape {
 		return shape{kind: unknown}
 	}
 	return r.fail("%s: unknown type %q", name, kind)
+}
+
+// fixedLength returns the number of elements of a list if the schema allows only one, otherwise 0.
+func fixedLength(schema object) int {
+	length, _ := schema.Get("minItems").(int)
+	if schema.Get("maxItems") != length {
+		return 0
+	}
+	return length
 }
 
 // object returns a reference to a new record if the schema has properties. Otherwise it returns a

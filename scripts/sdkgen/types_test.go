@@ -56,6 +56,12 @@ var small = []struct{ name, doc, typeScript, python string }{
 	{"anything", "A: {description: Whatever.}", "/** Whatever. */\nexport type A = unknown;", "A: TypeAlias = Any\n\"\"\"Whatever.\"\"\""},
 	{"anything else is part of anything", "A: {oneOf: [{type: string}, {}]}", "export type A = unknown;", "A: TypeAlias = Any"},
 	{"bytes", "A: {type: string, contentMediaType: application/octet-stream}\n    B: {type: array, items: {type: string, format: binary}}", "export type A = Blob | Uint8Array;\n\nexport type B = Array<Blob | Uint8Array>;", "A: TypeAlias = bytes\n\n\nB: TypeAlias = list[bytes]"},
+	{
+		"list of fixed length",
+		"A: {type: [array, 'null'], minItems: 2, maxItems: 2, items: {type: number}}\n    B: {type: array, minItems: 1, maxItems: 2, items: {type: string}}",
+		"export type A = [number, number] | null;\n\nexport type B = Array<string>;",
+		"A: TypeAlias = list[float] | None\n\n\nB: TypeAlias = list[str]",
+	},
 	{"list of anything", "A: {type: array}", "export type A = Array<unknown>;", "A: TypeAlias = list[Any]"},
 	{
 		"open record",

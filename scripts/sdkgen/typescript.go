@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"parley/shared/yamldoc"
@@ -133,7 +134,7 @@ func (s shape) typeScript() (node, error) {
 		raw, err := yamldoc.JSON(s.value)
 		return node{text: string(raw)}, err
 	case list:
-		return s.wrapped("Array<", ">", shape.typeScript)
+		return s.typeScriptList()
 	case dictionary:
 		return s.wrapped("Record<string, ", ">", shape.typeScript)
 	case union:
@@ -148,6 +149,15 @@ func (s shape) typeScript() (node, error) {
 		return made, nil
 	}
 	return node{}, fmt.Errorf("unknown kind of type: %d", s.kind)
+}
+
+// typeScriptList returns the layout node of a list in TypeScript: a tuple if its length is fixed.
+func (s shape) typeScriptList() (node, error) {
+	if s.length == 0 {
+		return s.wrapped("Array<", ">", shape.typeScript)
+	}
+	element, err := s.of[0].typeScript()
+	return node{head: "[", parts: slices.Repeat([]node{element}, s.length), tail: "]", between: ", ", behind: ","}, err
 }
 
 // wrapped returns the layout node of a list or dictionary. The node contains the type of the

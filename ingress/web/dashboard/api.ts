@@ -2,12 +2,7 @@
 import { leave } from "./panels";
 import * as texts from "./texts/frame";
 import { Words } from "./texts/frame";
-
-export interface FieldError {
-  field: string;
-  code: string;
-  message: string;
-}
+import type { FieldError } from "./types";
 
 /**
  * An error response from the service, or a failure to reach the service (status 0).

@@ -4,7 +4,7 @@ import type { ServerEvent } from "../kit/sse";
 import { equal, ok, type Test } from "../kit/check";
 import { Answer } from "./answer/answer";
 import { findQuote, webAddress } from "./answer/quote";
-import { ToolCalls } from "./answer/toolcalls";
+import { ToolCalls, type ShownCall } from "./answer/toolcalls";
 import { askNext, demoSession, readDraft, keepDemo, keepDraft, keptLimit } from "./chat/kept";
 import { noteLimit } from "./chat/limit";
 import { messageBody, ChatSession } from "./chat/session";
@@ -14,9 +14,9 @@ import type { Citation, Message, Run, ToolCall } from "./types";
 import { checkFile } from "./ui/uploads";
 
 const citation: Citation = { id: 1, type: "web", title: "A", url: "https://a.example/", citedText: "words", startIndex: 0, endIndex: 5, documentId: null, page: null };
-const call = (id: string, status: string): ToolCall => ({ id, name: "webSearch", status, input: {}, output: null, durationMs: 0 });
+const call = (id: string, status: ToolCall["status"]): ToolCall => ({ id, name: "webSearch", status, input: {}, output: null, durationMs: 0 });
 const run = (fields: Partial<Run> = {}): Run => ({
-  id: "run_1", status: "completed", agentId: "ag_1", templateId: null, sessionId: "s", trigger: { type: "chat", automationId: null }, message: "Done [1].", output: null,
+  id: "run_1", status: "completed", agentId: "ag_1", templateId: null, sessionId: "s", previousRunId: null, trigger: { type: "chat", automationId: null }, message: "Done [1].", output: null,
   citations: [citation], toolCalls: [call("c1", "completed")], usage: { inputTokens: 1, outputTokens: 2, costMicros: 0, model: "m" }, error: null, finishReason: "stop", agentVersion: 1, attempts: 1,
   idempotencyKey: "k", createdAt: "2026-11-21T09:00:00.000Z", startedAt: null, finishedAt: null, expiresAt: null, ...fields,
 });
@@ -165,7 +165,7 @@ export const tests: Test[] = [
     run: () => withService(async (service, session) => {
       service.runs = [run()];
       const said = (role: Message["role"], content: string): Message => ({
-        id: role, role, content, runId: "run_1", status: "completed", createdAt: "2026-11-21T09:00:00.000Z", citations: role === "user" ? undefined : [citation],
+        id: role, role, content, runId: "run_1", previousRunId: null, status: "completed", createdAt: "2026-11-21T09:00:00.000Z", citations: role === "user" ? undefined : [citation],
       } as Message);
       const opened = session.open(true);
       await service.answer("/api/sessions", Response.json({ id: "s", messages: [said("user", "a"), said("assistant", "Done [1].")], hasMore: false, nextCursor: null }));
@@ -235,7 +235,7 @@ export const tests: Test[] = [
     run: () => withService(async (service, session) => {
       const opened = session.open(true);
       session.send("second");
-      const first: Message = { id: "m1", role: "user", content: "first", runId: "run_0", status: "completed", createdAt: "2026-11-21T09:00:00.000Z" };
+      const first: Message = { id: "m1", role: "user", content: "first", runId: "run_0", previousRunId: null, status: "completed", createdAt: "2026-11-21T09:00:00.000Z" };
       await service.answer("/api/sessions", Response.json({ messages: [first], hasMore: false, nextCursor: null }));
       await opened;
       equal(session.turns.map((t) => t.message), ["first", "second"]);
@@ -418,7 +418,7 @@ export const tests: Test[] = [
   {
     name: "messages are converted to turns",
     run: () => {
-      const message = (role: Message["role"], content: string, runId: string, status: Run["status"]): Message => ({ id: role + runId, role, content, runId, status, createdAt: "2026-11-21T09:00:00.000Z" });
+      const message = (role: Message["role"], content: string, runId: string, status: Run["status"]): Message => ({ id: role + runId, role, content, runId, previousRunId: null, status, createdAt: "2026-11-21T09:00:00.000Z" });
       const turns = buildTurns([message("user", "a", "run_1", "completed"), message("assistant", "A", "run_1", "completed"), message("user", "b", "run_2", "running")], new Map([["run_1", run()]]));
       equal(turns.map((t) => [t.message, t.text, t.status, t.run?.id ?? null]), [["a", "A", "completed", "run_1"], ["b", "", "running", null]], "the text is that of the message, because lists may truncate that of the run");
       equal(turns[1] && withRun(turns[1], undefined), turns[1]);
@@ -430,9 +430,9 @@ export const tests: Test[] = [
   {
     name: "a completed run shows its failed calls without emphasis",
     run: () => {
-      const ends = (completed: boolean, ...statuses: string[]) => {
+      const ends = (completed: boolean, ...statuses: ShownCall["status"][]) => {
         const box = document.createElement("div");
-        render(h(ToolCalls, { calls: statuses.map((status, i) => call(`c${i}`, status)), completed }), box);
+        render(h(ToolCalls, { calls: statuses.map((status, i) => ({ ...call(`c${i}`, "running"), status })), completed }), box);
         const shown = [...box.querySelectorAll(".call-end > :last-child")].map((e) => [e.textContent, e.className]);
         render(null, box);
         return shown;

@@ -1,7 +1,8 @@
 import { equal, type Test } from "../kit/check";
 import type { Citation } from "../kit/markdown";
 import { sharesPage } from "./answer/samepage";
-import { findMarks, type PageWord } from "./pages/knowledge/marks";
+import { findMarks } from "./pages/knowledge/marks";
+import type { PageWord } from "./types";
 
 /** Returns words that are boxes of 10 by 10 points, five on a line. */
 const page = (text: string): PageWord[] =>

@@ -6,14 +6,14 @@ import { tickLabels } from "./pages/run/timeline";
 import { gist } from "./pages/runs/rows";
 import { runErrors, statuses, triggers, wordFor } from "./texts/values";
 import { duration } from "./ui/parts";
-import type { Run, Span, Timeline } from "./types";
+import type { Run, Span, Timeline, ToolCall } from "./types";
 
 const at = (ms: number): string => new Date(Date.UTC(2026, 10, 21, 9) + ms).toISOString();
 const span = (kind: Span["kind"], from: number, to: number, name: string = kind): Span => ({ kind, name, attempt: 1, status: "completed", startedAt: at(from), finishedAt: at(to) });
 const trace = (...spans: Span[]): Timeline => ({ runId: "run_1", status: "completed", input: { message: "q" }, spans });
 
 const run: Run = {
-  id: "run_1", status: "completed", agentId: "ag_1", templateId: null, sessionId: "s", trigger: { type: "chat", automationId: null }, message: null, output: null, citations: [], toolCalls: [],
+  id: "run_1", status: "completed", agentId: "ag_1", templateId: null, sessionId: "s", previousRunId: null, trigger: { type: "chat", automationId: null }, message: null, output: null, citations: [], toolCalls: [],
   usage: { inputTokens: 1, outputTokens: 2, costMicros: 0, model: "m" }, error: null, finishReason: "stop", agentVersion: 1, attempts: 1, idempotencyKey: "k", createdAt: at(0), startedAt: at(1), finishedAt: at(2), expiresAt: null,
 };
 
@@ -61,7 +61,7 @@ export const tests: Test[] = [
     name: "the parts of an attempt add up to at most the attempt, and a tool call has its recorded duration",
     run: () => {
       const took = (t: Timeline, recorded: Record<string, number>) => {
-        const calls = Object.entries(recorded).map(([id, durationMs]) => ({ id, name: id, status: "completed", input: {}, output: {}, durationMs }));
+        const calls = Object.entries(recorded).map(([id, durationMs]): ToolCall => ({ id, name: id, status: "completed", input: {}, output: {}, durationMs }));
         return newParts(t, 0, calls).map((p) => `${p.from} ${duration(p.shown)}`);
       };
       const tool = (from: number, to: number, id: string): Span => ({ ...span("tool", from, to, id), toolCallId: id });
@@ -119,7 +119,7 @@ export const tests: Test[] = [
   {
     name: "a turn received the message, and the answers and results of the turns before it",
     run: () => {
-      const call = { id: "a", name: "webSearch", status: "completed", input: {}, output: { found: 7 }, durationMs: 1 };
+      const call: ToolCall = { id: "a", name: "webSearch", status: "completed", input: {}, output: { found: 7 }, durationMs: 1 };
       const first: Span = { ...span("turn", 0, 1, "turn 1"), text: "I look.", toolCallIds: ["a", "gone"] };
       const lost: Span = { ...span("turn", 1, 2, "turn 2"), status: "lost" };
       const last = span("turn", 3, 4, "turn 2");

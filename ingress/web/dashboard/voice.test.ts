@@ -314,7 +314,7 @@ export const tests: Test[] = [
   {
     name: "interrupted messages are marked in the history",
     run: () => {
-      const message = (role: Message["role"], content: string, more: Partial<Message> = {}): Message => ({ id: role, role, content, runId: "run_1", status: "cancelled", createdAt: "2026-11-21T09:00:00.000Z", ...more });
+      const message = (role: Message["role"], content: string, more: Partial<Message> = {}): Message => ({ id: role, role, content, runId: "run_1", previousRunId: null, status: "cancelled", createdAt: "2026-11-21T09:00:00.000Z", ...more });
       const [turn] = buildTurns([message("user", "a"), message("assistant", "It is", { interrupted: true })], new Map());
       equal([turn?.playedText, turn && shownText(turn)], ["It is", "It is"]);
       const box = document.createElement("div");

@@ -3,22 +3,10 @@
 // to a source that the run cites, or to a path on this host.
 import { parseBlocks, type Align, type Block, type Leaf } from "./blocks";
 import { inline, type Span } from "./inline";
+import type { Citation } from "../../../sdk/typescript/src/types";
 import { labels, type Labels } from "./texts";
 
-/** A source to which a marker refers, as the API returns it. */
-export interface Citation {
-  id: number;
-  type: string;
-  title: string;
-  url: string;
-  citedText: string;
-  /** The part of the answer that the source supports. Indexes count Unicode code points. */
-  startIndex: number;
-  endIndex: number;
-  documentId: string | null;
-  page: number | null;
-  sourceId?: string | null;
-}
+export type { Citation };
 
 export type Child<N> = N | string | Child<N>[];
 /**

@@ -1,5 +1,6 @@
+import { FrameParser } from "../../../sdk/typescript/src/sse";
 import { equal, ok, quick, thrown, type Test } from "./check";
-import { EventParser, events, StreamProblem, type ServerEvent, type StreamOptions } from "./sse";
+import { events, StreamProblem, type ServerEvent, type StreamOptions } from "./sse";
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 
@@ -71,19 +72,30 @@ export const tests: Test[] = [
   {
     name: "a byte order mark, an id with NUL, and a truncated frame",
     run() {
-      const parser = new EventParser();
-      equal(parser.push("\uFEFFid: a\ndata: x\n\nid: b\0\ndata: y\n\nid: c\ndata: z\n"), [
+      const parser = new FrameParser();
+      const chunks = ["\uFEFFid: a\r", "", "\ndata: x\n\n", "\uFEFFid: b\nid: c\0\ndata: y\n\nid: d\ndata: z\n"];
+      equal(chunks.flatMap((chunk) => parser.push(chunk)), [
         { id: "a", event: "message", data: "x" },
         { id: "a", event: "message", data: "y" },
       ]);
-      equal(parser.lastEventId, "a", "the incomplete frame is ignored");
+    },
+  },
+  {
+    name: "an event without data is not delivered, but its id counts, as does the id before the stream",
+    run() {
+      const parser = new FrameParser("a");
+      equal(parser.push("data\n\nevent: e\nid: b\n\ndata: x\n\nid\ndata: y\n\n"), [
+        { id: "a", event: "message", data: "" },
+        { id: "b", event: "message", data: "x" },
+        { id: "", event: "message", data: "y" },
+      ]);
     },
   },
   {
     name: "a long frame in small chunks takes linear time",
     run() {
       quick("200,000 pieces", () => {
-        const parser = new EventParser();
+        const parser = new FrameParser();
         for (let i = 0; i < 200_000; i++) parser.push("data: 0123");
         equal(parser.push("\n\n")[0]?.data.length, 200_000 * 10 - 6);
       });

@@ -1,13 +1,10 @@
 // Server-sent events over fetch. Unlike EventSource, this module supports methods, headers and
 // bodies. After a lost connection, it continues after the last event.
+import { FrameParser, type Frame } from "../../../sdk/typescript/src/sse";
+import type { FieldError } from "../../../sdk/typescript/src/types";
 import { connectionLost, responded, unreachable } from "./texts";
 
-/** An event. Its name is "message" if the stream does not name the event. */
-export interface ServerEvent {
-  id: string;
-  event: string;
-  data: string;
-}
+export type ServerEvent = Frame;
 
 /** The error of a request for a stream. Status 0 means that there was no response. */
 export class StreamProblem extends Error {
@@ -15,7 +12,7 @@ export class StreamProblem extends Error {
     readonly status: number,
     readonly code: string,
     detail: string,
-    readonly errors: { field: string; code: string; message: string }[] = [],
+    readonly errors: FieldError[] = [],
     readonly requestId = "",
     /** The value of the header Retry-After in seconds, if the service has sent it. */
     readonly retryAfter: number | null = null,
@@ -70,61 +67,6 @@ export interface StreamOptions {
   fetch?: typeof fetch;
 }
 
-/** Parses the bytes of a stream, in chunks of any size, into events. */
-export class EventParser {
-  /** The id of the last complete event. */
-  lastEventId = "";
-  private line = "";
-  private afterCR = false;
-  private first = true;
-  private id: string | undefined;
-  private event = "";
-  private data: string[] = [];
-
-  push(text: string): ServerEvent[] {
-    const found: ServerEvent[] = [];
-
-    if (this.first && text !== "") {
-      this.first = false;
-      if (text.startsWith("\uFEFF")) text = text.slice(1);
-    }
-
-    if (this.afterCR && text !== "") {
-      this.afterCR = false;
-      if (text.startsWith("\n")) text = text.slice(1);
-    }
-
-    let from = 0;
-    for (const end of text.matchAll(/\r\n|\n|\r/g)) {
-      const whole = this.line + text.slice(from, end.index);
-      this.line = "";
-      from = end.index + end[0].length;
-      this.afterCR = end[0] === "\r" && from === text.length;
-      this.take(whole, found);
-    }
-    this.line += text.slice(from);
-    return found;
-  }
-
-  private take(line: string, found: ServerEvent[]): void {
-    if (line === "") {
-      if (this.id !== undefined) this.lastEventId = this.id;
-      if (this.data.length > 0) found.push({ id: this.lastEventId, event: this.event || "message", data: this.data.join("\n") });
-      this.id = undefined;
-      this.event = "";
-      this.data = [];
-      return;
-    }
-
-    const colon = line.indexOf(":");
-    const name = colon < 0 ? line : line.slice(0, colon);
-    const value = colon < 0 ? "" : line.slice(line[colon + 1] === " " ? colon + 2 : colon + 1);
-    if (name === "data") this.data.push(value);
-    else if (name === "event") this.event = value;
-    else if (name === "id" && !value.includes("\0")) this.id = value;
-  }
-}
-
 /** Waits until the given time has passed, the network is available again, or the signal aborts. */
 function rest(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
@@ -157,7 +99,7 @@ export async function problem(answer: Response): Promise<StreamProblem> {
     answer.status,
     text("code", "unavailable"),
     text("detail", text("title", responded(answer.status))),
-    Array.isArray(fields.errors) ? (fields.errors as StreamProblem["errors"]) : [],
+    Array.isArray(fields.errors) ? (fields.errors as FieldError[]) : [],
     text("requestId", answer.headers.get("X-Request-Id") ?? ""),
     Number.isNaN(after) ? null : after,
   );
@@ -209,8 +151,7 @@ async function* connection(url: string, options: StreamOptions, position: Stream
     reached();
     const reader = answer.body.getReader();
     const decoder = new TextDecoder();
-    const parser = new EventParser();
-    parser.lastEventId = position.lastEventId;
+    const parser = new FrameParser(position.lastEventId);
     for (;;) {
       clearTimeout(watch);
       watch = setTimeout(abort, silence);

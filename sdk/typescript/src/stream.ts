@@ -131,6 +131,7 @@ export class RunStream implements AsyncIterable<RunEvent> {
       bounds.stopTimeout(); // stops the timeout while the caller handles an event
       if (done) return;
       for (const { id, event, data } of parser.push(value)) {
+        if (data === "") continue; // each event of a run has data
         const parsed = { id, event, data: JSON.parse(data) } as RunEvent;
         if (this.#take(parsed)) yield parsed;
       }

@@ -460,7 +460,7 @@ export interface Passage {
    * The passage's rectangle on the page: left, top, right, bottom in points from the upper left
    * corner; null if the format has no positions.
    */
-  box: Array<number> | null;
+  box: [number, number, number, number] | null;
 }
 
 /** A search result. */
@@ -486,7 +486,7 @@ export interface Found {
    * The passage's rectangle on the page: left, top, right, bottom in points from the upper left
    * corner; null if the format has no positions.
    */
-  box: Array<number> | null;
+  box: [number, number, number, number] | null;
   /** Higher is better. Scores of different searches are not comparable. */
   score: number;
   /** The search methods that found the passage. */
@@ -545,7 +545,7 @@ export interface PagePicture {
 export interface PageWord {
   text: string;
   /** Left, top, right and bottom, in points from the upper left corner of the page. */
-  box: Array<number>;
+  box: [number, number, number, number];
 }
 
 /** Consecutive passages of a document. */
@@ -3553,7 +3553,7 @@ export interface OpenAiCompletion {
   object: "chat.completion";
   created: number;
   model: string;
-  choices: Array<OpenAiCompletionChoicesItem>;
+  choices: [OpenAiCompletionChoicesItem];
   usage: OpenAiUsage;
   parley: OpenAiRunNames;
 }
@@ -3604,7 +3604,7 @@ export interface OpenAiChunkChoicesItem {
 export interface OpenAiChunkChoicesItemDelta {
   role?: "assistant";
   content?: string;
-  tool_calls?: Array<OpenAiToolCall>;
+  tool_calls?: [OpenAiToolCall];
   annotations?: Array<OpenAiAnnotation>;
 }
 

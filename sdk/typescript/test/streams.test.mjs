@@ -18,7 +18,7 @@ function pieces(text, size) {
 
 test("events are complete for any chunks of bytes", async () => {
   const ends = (end) => whole.replaceAll("\n", end);
-  const noise = ": ping\n\nretry: 10\n\nid\nunknown: x\nnonsense\n\n\uFEFF: x\n\n";
+  const noise = ": ping\n\nretry: 10\n\nid\nunknown: x\nnonsense\n\ndata\n\nid: 9.9\n\nid: 9.9\0\n\n\uFEFF: x\n\n";
   for (const text of [whole, ends("\r\n"), ends("\r"), noise + whole, "\uFEFF" + whole, whole.replaceAll(": ", ":")]) {
     for (const size of [1, 2, 3, 7, 100_000]) {
       const { parley } = client([events(...pieces(text, size))]);

@@ -5,9 +5,9 @@ import { inDemo } from "../api";
 import { LiveMarkdown, type Make, type MarkdownOptions } from "../../kit/markdown";
 import * as texts from "../texts/answer";
 import { Words } from "../texts/answer";
-import type { Citation, ToolCall } from "../types";
+import type { Citation, RunFile, ToolCall } from "../types";
 import { Code, make } from "./code";
-import { fileAddress, FileLink, Files, filesIn, isImage, Picture, type RunFile } from "./files";
+import { fileAddress, FileLink, Files, filesIn, isImage, Picture } from "./files";
 import { sharesPage } from "./samepage";
 import { documentHref, SourcePanel } from "./source";
 

@@ -4,16 +4,9 @@ import { inDemo } from "../api";
 import { download, usePicture } from "../files";
 import * as texts from "../texts/answer";
 import { Words } from "../texts/answer";
-import type { Attachment, ToolCall } from "../types";
+import type { Attachment, RunFile, ToolCall } from "../types";
 import { Button } from "../ui/button";
 import { size } from "../ui/parts";
-
-export interface RunFile {
-  id: string;
-  name: string;
-  mimeType: string;
-  bytes: number;
-}
 
 /** Returns the fields of an untyped object of the API, or no fields for any other value. */
 export function asFields(value: unknown): Record<string, unknown> {
@@ -23,7 +16,7 @@ export function asFields(value: unknown): Record<string, unknown> {
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
 
 /** Returns the files listed in a call's output. */
-export function filesIn(call: ToolCall): RunFile[] {
+export function filesIn(call: Pick<ToolCall, "output">): RunFile[] {
   const listed = asFields(call.output)["files"];
   if (!Array.isArray(listed)) return [];
   return listed.map(asFields).flatMap((f) => {

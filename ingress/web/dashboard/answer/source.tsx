@@ -5,18 +5,12 @@ import { useBack } from "../panels";
 import { useQuery } from "../query";
 import * as texts from "../texts/answer";
 import { Words } from "../texts/answer";
-import type { Citation, Source } from "../types";
+import type { Citation, DocumentPage, DocumentPassages, Source } from "../types";
 import { Button } from "../ui/button";
 import type { Request } from "../ui/copy";
 import { Curl } from "../ui/curl";
 import { count, Empty, Problem, Time, Loading } from "../ui/parts";
 import { findQuote, webAddress } from "./quote";
-
-interface Passages {
-  text?: string; // set only if the request is for a page of a document
-  passages: { text: string }[];
-  truncated?: boolean;
-}
 
 interface Kept {
   text: string;
@@ -139,12 +133,10 @@ function textRequest(citation: Citation): Request | null {
 }
 
 async function keptText(request: Request, signal: AbortSignal): Promise<Kept> {
-  if (request.path === "/api/sources") {
-    const source = await get<Source & { truncated?: boolean; readAt?: string }>(request.path, request.params, signal);
-    return { text: source.text, truncated: source.truncated === true, readAt: source.readAt };
-  }
-  const page = await get<Passages>(request.path, request.params, signal);
-  return { text: page.text ?? page.passages.map((p) => p.text).join("\n\n"), truncated: page.truncated === true };
+  if (request.path === "/api/sources") return get<Source>(request.path, request.params, signal);
+  const read = await get<DocumentPage | DocumentPassages>(request.path, request.params, signal);
+  if ("text" in read) return { text: read.text, truncated: read.truncated === true };
+  return { text: read.passages.map((p) => p.text).join("\n\n"), truncated: false };
 }
 
 function Content({ citation }: { citation: Citation }) {

@@ -8,17 +8,22 @@ import { duration, Status } from "../ui/parts";
 import { Code, json } from "./code";
 import { asFields, Files, filesIn } from "./files";
 
+/** A tool call and its status on the page: a call that waits for a decision is not running. */
+export interface ShownCall extends Omit<ToolCall, "status"> {
+  status: ToolCall["status"] | "waiting";
+}
+
 /**
  * Lists the tool calls of a run. Failed calls of a completed run are not emphasized, because the
  * run has succeeded despite them.
  */
-export function ToolCalls({ calls, completed }: { calls: ToolCall[]; completed: boolean }) {
+export function ToolCalls({ calls, completed }: { calls: ShownCall[]; completed: boolean }) {
   if (calls.length === 0) return null;
   return <div class="calls" role="group" aria-label={Words.toolCalls}>{calls.map((call) => <Call key={call.id} call={call} completed={completed} />)}</div>;
 }
 
 /** Summarizes a call's input in one line of at most 120 characters. */
-export function gist(call: ToolCall): string {
+export function gist(call: ShownCall): string {
   const input = asFields(call.input);
   const first = input["query"] ?? input["code"] ?? input["url"] ?? Object.values(input)[0];
   const said = typeof first === "string" ? first : first === undefined ? "" : JSON.stringify(first);
@@ -26,7 +31,7 @@ export function gist(call: ToolCall): string {
   return line.length > 120 ? line.slice(0, 119) + "…" : line;
 }
 
-function Call({ call, completed }: { call: ToolCall; completed: boolean }) {
+function Call({ call, completed }: { call: ShownCall; completed: boolean }) {
   const plain = call.status === "completed" || (completed && call.status === "failed");
   const called = toolLabel(call.name);
   return (
@@ -46,7 +51,7 @@ function Call({ call, completed }: { call: ToolCall; completed: boolean }) {
 }
 
 /** Shows the complete input and output of a tool call. */
-export function CallBody({ call }: { call: ToolCall }) {
+export function CallBody({ call }: { call: ShownCall }) {
   return (
     <div class="call-body stack">
       <Arguments name={call.name} input={call.input} />
@@ -68,7 +73,7 @@ export function Arguments({ name, input }: { name: string; input: unknown }) {
   );
 }
 
-function Output({ call }: { call: ToolCall }) {
+function Output({ call }: { call: ShownCall }) {
   if (call.output === null || call.output === undefined) return call.status === "running" ? <p class="quiet small">{Words.noOutputYet}</p> : null;
   if (call.name !== "codeExecution") {
     return (

@@ -1,9 +1,8 @@
 // The images and documents that a person attaches to a message.
 import { useEffect, useState } from "preact/hooks";
-import type { RunFile } from "../answer/files";
 import * as texts from "../texts/chat";
 import { Words } from "../texts/chat";
-import type { Attachment } from "../types";
+import type { Attachment, UploadedFile } from "../types";
 import { Button } from "../ui/button";
 import { Icon } from "../ui/icon";
 import { size } from "../ui/parts";
@@ -14,9 +13,9 @@ import { useUploads, type Upload } from "../ui/uploads";
 export const maxFiles = 10;
 
 /** A file in the composer, with the state of its upload. */
-type Attached = Upload<RunFile>;
+type Attached = Upload<UploadedFile>;
 
-const asAttachment = (f: RunFile): Attachment => ({ fileId: f.id, name: f.name, mediaType: f.mimeType, bytes: f.bytes });
+const asAttachment = (f: UploadedFile): Attachment => ({ fileId: f.id, name: f.name, mediaType: f.mimeType, bytes: f.bytes });
 
 /**
  * Returns the composer's files, and the functions that change them. A file is uploaded as soon as
@@ -24,7 +23,7 @@ const asAttachment = (f: RunFile): Attachment => ({ fileId: f.id, name: f.name, 
  * the service limits the number of simultaneous uploads.
  */
 export function useAttachments(sessionId: string) {
-  const { list, add, remove, retry, clear, close } = useUploads<RunFile>("/api/files", { sessionId }, 1);
+  const { list, add, remove, retry, clear, close } = useUploads<UploadedFile>("/api/files", { sessionId }, 1);
   useEffect(() => close, [close]); // uploads are stored for one session
   const addSome = (files: File[]) => {
     const room = maxFiles - list.length;

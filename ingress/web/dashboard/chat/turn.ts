@@ -1,7 +1,7 @@
 // A turn of a session: a person's message and the agent's answer so far.
 import type { ApiError } from "../api";
 import type { ServerEvent } from "../../kit/sse";
-import type { Attachment, Citation, Message, RequiredAction, Run, RunStatus, RunSummary, ToolCall } from "../types";
+import type { Attachment, Citation, Message, RequiredAction, Run, RunEvent, RunStatus, RunSummary, ToolCall } from "../types";
 
 /** The state of a spoken turn. */
 export interface Spoken {
@@ -157,38 +157,33 @@ export function withRun(turn: Turn, run: Run | undefined): Turn {
 export const foundNothing = (turn: Turn): boolean =>
   turn.status === "completed" && turn.toolCalls.some((c) => c.name === "knowledge") && turn.citations.length === 0;
 
-interface EventData {
-  runId?: string;
-  createdAt?: string;
-  text?: string;
-  toolCall?: ToolCall;
-  citation?: Citation;
-  requiredAction?: RequiredAction;
-  run?: Run;
-}
-
 const withCall = (calls: ToolCall[], call: ToolCall): ToolCall[] =>
   calls.some((c) => c.id === call.id) ? calls.map((c) => (c.id === call.id ? call : c)) : [...calls, call];
 
 /** Returns the turn after an event of its run. Unknown events change nothing. */
 export function after(turn: Turn, event: ServerEvent): Turn {
-  const data = JSON.parse(event.data) as EventData;
-  switch (event.event) {
+  const { event: kind, data } = { ...event, data: JSON.parse(event.data) as unknown } as RunEvent;
+  switch (kind) {
     case "run.created":
-      return { ...turn, runId: data.runId ?? turn.runId, createdAt: data.createdAt ?? turn.createdAt, status: "queued", problem: null };
+      return { ...turn, runId: data.runId, createdAt: data.createdAt, status: "queued", problem: null };
     case "run.started":
     case "run.restarted": // the events of the previous attempt are no longer valid
       return { ...turn, status: "running", text: "", citations: [], toolCalls: [], requiredAction: null };
     case "message.delta":
-      return { ...turn, text: turn.text + (data.text ?? "") };
+      return { ...turn, text: turn.text + data.text };
     case "tool.started":
     case "tool.completed":
-      return data.toolCall ? { ...turn, toolCalls: withCall(turn.toolCalls, data.toolCall) } : turn;
+      return { ...turn, toolCalls: withCall(turn.toolCalls, data.toolCall) };
     case "citation.added":
-      return data.citation ? { ...turn, citations: [...turn.citations, data.citation] } : turn;
+      return { ...turn, citations: [...turn.citations, data.citation] };
     case "run.requires_action":
-      return { ...turn, status: "requires_action", requiredAction: data.requiredAction ?? null };
+      return { ...turn, status: "requires_action", requiredAction: data.requiredAction };
+    case "run.completed":
+    case "run.failed":
+    case "run.cancelled":
+    case "run.timed_out":
+      return withRun(turn, data.run);
     default:
-      return data.run ? withRun(turn, data.run) : turn;
+      return turn;
   }
 }

@@ -307,8 +307,8 @@ export const copyApiKeyNow = (name: string): string => `Copy the API key “${na
 
 // Texts of the module pages/org/limits.
 export const requestsInPart = (requests: string, part: string): string => `${requests} in ${part}`;
-export const countOfMax = (count: string, max: string): string => `${count} of ${max}`;
-export const bytesOfMaxBytes = (bytes: string, maxBytes: string): string => `${bytes} of ${maxBytes}`;
+export const usedOfMax = (used: string, max: string): string => `${used} of ${max}`;
+export const usedWithoutLimit = (used: string): string => `${used}, no limit`;
 export const runMustFinishWithin = (deadlineSeconds: string, perOrganization: string, perCredential: string, perOrganization2: string): string => `A run must finish within ${deadlineSeconds} of its acceptance. Each server allows ${perOrganization} open streams, ${perCredential} per credential, and ${perOrganization2} voice connections.`;
 
 // Texts of the module pages/org/members.

@@ -4,8 +4,7 @@
 import { Words } from "../../texts/agent";
 import { Words as SchemaWords } from "../../texts/schema";
 import { toolWords, type ToolName } from "../../toolnames";
-import type { FieldError } from "../../api";
-import type { Agent, Approval, Endpoint, MCPServer, SideEffect } from "../../types";
+import type { Agent, Approval, Endpoint, FieldError, McpServer, SideEffect } from "../../types";
 import { jsonFault, schemaText } from "../../ui/json";
 
 export type Caller = "user" | "system";
@@ -103,10 +102,10 @@ const pairs = (of: Record<string, string> | null | undefined, secret: boolean): 
 
 const endpointDraft = (e: Endpoint): EndpointDraft => ({
   key: nextKey(), name: e.name, description: e.description, method: e.method, url: e.url, headers: pairs(e.headers, true),
-  inputSchema: e.inputSchema === undefined ? "" : JSON.stringify(e.inputSchema, null, 2), sideEffect: e.sideEffect ?? "unsafe", signingSecret: e.signingSecret ?? "",
+  inputSchema: e.inputSchema === undefined ? "" : JSON.stringify(e.inputSchema, null, 2), sideEffect: e.sideEffect, signingSecret: e.signingSecret ?? "",
 });
 
-const serverDraft = (s: MCPServer): ServerDraft => ({ key: nextKey(), name: s.name, url: s.url, headers: pairs(s.headers, true), sideEffect: s.sideEffect ?? "unsafe" });
+const serverDraft = (s: McpServer): ServerDraft => ({ key: nextKey(), name: s.name, url: s.url, headers: pairs(s.headers, true), sideEffect: s.sideEffect ?? "unsafe" });
 
 export const newEndpoint = (): EndpointDraft =>
   ({ key: nextKey(), name: "", description: "", method: "GET", url: "", headers: [], inputSchema: "", sideEffect: "none", signingSecret: "" });

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { ApiError, post } from "../../api";
 import * as texts from "../../texts/tools";
 import { Words } from "../../texts/tools";
-import type { Agent } from "../../types";
+import type { ImportedEndpoints } from "../../types";
 import { Button } from "../../ui/button";
 import { Curl } from "../../ui/curl";
 import { Dialog } from "../../ui/dialog";
@@ -12,12 +12,6 @@ import { Problem } from "../../ui/parts";
 import type { Pair } from "./draft";
 import type { Editor } from "./editor";
 import { Pairs } from "./pairs";
-
-interface Imported {
-  agent: Agent;
-  imported: string[];
-  skipped: { operation: string; reason: string }[];
-}
 
 interface Asked {
   document: string;
@@ -40,14 +34,14 @@ function importBody(asked: Asked, version: number): Record<string, unknown> {
 export function Import({ editor, onClose }: { editor: Editor; onClose: () => void }) {
   const [asked, setAsked] = useState<Asked>({ document: "", operations: "", serverUrl: "", headers: [] });
   const [error, setError] = useState<ApiError>();
-  const [done, setDone] = useState<Imported>();
+  const [done, setDone] = useState<ImportedEndpoints>();
   const pending = editor.changed.some((f) => f.startsWith("tools.httpRequest."));
   const body = importBody(asked, editor.agent.version);
 
   const send = async () => {
     setError(undefined);
     try {
-      const result = await post<Imported>("/api/agents", body, { id: editor.agent.id, action: "import-openapi" });
+      const result = await post<ImportedEndpoints>("/api/agents", body, { id: editor.agent.id, action: "import-openapi" });
       editor.adopt(result.agent);
       setDone(result);
     } catch (cause) {
@@ -100,7 +94,7 @@ function ImportForm({ asked, set, error }: { asked: Asked; set: (part: Partial<A
   );
 }
 
-function Outcome({ done, onClose }: { done: Imported; onClose: () => void }) {
+function Outcome({ done, onClose }: { done: ImportedEndpoints; onClose: () => void }) {
   return (
     <Dialog title={done.imported.length === 0 ? Words.nothingWasImported : texts.importedImported(done.imported.length)} onClose={onClose} foot={<Button look="primary" onClick={onClose}>{Words.done}</Button>}>
       <div class="stack">

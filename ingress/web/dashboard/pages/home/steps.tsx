@@ -5,7 +5,7 @@ import { hide, isHidden } from "../../hidden";
 import { useSession } from "../../state";
 import * as texts from "../../texts/home";
 import { Words } from "../../texts/home";
-import type { Agent, Step, StepName } from "../../types";
+import type { Agent, Step } from "../../types";
 import { Button } from "../../ui/button";
 import { Icon } from "../../ui/icon";
 import { Section } from "../../ui/parts";
@@ -20,7 +20,7 @@ interface Shown {
   href: (agent: string | null) => string;
 }
 
-const words: Record<StepName, Shown> = {
+const words: Record<Step["name"], Shown> = {
   chat: { title: Words.chatWithAgent, what: Words.askItSomething, href: (agent) => agent ?? "/dashboard/templates" },
   document: { title: Words.uploadADocument, what: Words.agentsSearchItAndCite, href: () => "/dashboard/knowledge" },
   key: { title: Words.createApiKey, what: Words.yourProgramsCallAgents, href: () => "/dashboard/org" },

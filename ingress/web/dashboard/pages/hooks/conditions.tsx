@@ -3,14 +3,14 @@ import { useId } from "preact/hooks";
 import type { ApiError } from "../../api";
 import * as texts from "../../texts/hooks";
 import { Words } from "../../texts/hooks";
-import type { FilterOp } from "../../types";
+import type { HookFilter } from "../../types";
 import { Button } from "../../ui/button";
 import { fieldFault, faultSentence, Switch, TextField, type Choice } from "../../ui/field";
 import { nextRow, type HookDraft, type Row } from "./draft";
 
 const maxConditions = 20;
 
-const ops: readonly Choice<FilterOp>[] = [
+const ops: readonly Choice<HookFilter["op"]>[] = [
   { value: "eq", label: Words.is }, { value: "ne", label: Words.isNot }, { value: "in", label: Words.isOneOf },
   { value: "contains", label: Words.contains }, { value: "exists", label: Words.exists },
 ];
@@ -44,7 +44,7 @@ function Condition({ row, number, list, fault, change, remove }: {
       <input class="input code" aria-label={texts.pathOfConditionNumber(number)} placeholder={Words.dataStatus} list={list} value={row.path} spellcheck={false} autocomplete="off" {...invalid}
         onInput={(e) => change({ path: e.currentTarget.value })} />
       <select class="input" aria-label={texts.comparisonOfConditionNumber(number)} value={row.op} 
-        onChange={(e) => { const op = e.currentTarget.value as FilterOp; change({ op, ...(op === "exists" && { value: "true" }) }); }}>
+        onChange={(e) => { const op = e.currentTarget.value as HookFilter["op"]; change({ op, ...(op === "exists" && { value: "true" }) }); }}>
         {ops.map((o) => <option key={o.value} value={o.value} selected={o.value === row.op}>{o.label}</option>)}
       </select>
       {row.op === "exists" ? (

@@ -6,7 +6,7 @@ import { useList, useQuery } from "../../query";
 import * as texts from "../../texts/hooks";
 import { Words } from "../../texts/hooks";
 import { statuses, wordFor } from "../../texts/values";
-import type { Delivery, DeliveryStatus, Hook, Received } from "../../types";
+import type { Delivery, DeliveryStatus, DeliveryWithBody, Hook, Received } from "../../types";
 import { Button, LinkButton } from "../../ui/button";
 import { Copy, Snippet } from "../../ui/copy";
 import { Curl } from "../../ui/curl";
@@ -82,7 +82,7 @@ export function Deliveries({ hook, onChange }: { hook: Hook; onChange: () => voi
 
 function One({ delivery: listed, onClose }: { delivery: Delivery; onClose: () => void }) {
   const params = { hookId: listed.hookId, id: listed.id };
-  const query = useQuery(`delivery ${listed.hookId} ${listed.id}`, (signal) => get<Delivery>("/api/hooks/deliveries", params, signal));
+  const query = useQuery(`delivery ${listed.hookId} ${listed.id}`, (signal) => get<DeliveryWithBody>("/api/hooks/deliveries", params, signal));
   const again = { ...params, action: "redeliver" };
   const redeliver = async () => {
     const made = await post<Received>("/api/hooks/deliveries", undefined, again);

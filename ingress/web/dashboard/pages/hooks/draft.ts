@@ -1,12 +1,12 @@
 // Converts a webhook between the API's fields and the form's.
-import type { FilterOp, Hook, HookFilter, HookSource } from "../../types";
+import type { Hook, HookFilter, HookSource } from "../../types";
 import { schemaText } from "../../ui/json";
 import { sources, usualHeader } from "./sources";
 
 export interface Row {
   key: number;
   path: string;
-  op: FilterOp;
+  op: HookFilter["op"];
   /**
    * The value as typed: JSON, or a string without quotes. For the operation "in", it is a list of
    * values separated by commas.
@@ -40,7 +40,7 @@ export interface HookDraft {
 export const newKey = "new";
 
 let last = 0;
-export const nextRow = (path = "", op: FilterOp = "eq", value = ""): Row => ({ key: ++last, path, op, value });
+export const nextRow = (path = "", op: HookFilter["op"] = "eq", value = ""): Row => ({ key: ++last, path, op, value });
 
 /** Returns the JSON value of a typed text, or the text itself if it is not JSON. */
 function parseValue(text: string): unknown {

@@ -1,14 +1,14 @@
 // Loads the newest stored payload of a webhook, which is the best sample.
 import { get } from "../../api";
 import { useQuery } from "../../query";
-import type { Delivery, List } from "../../types";
+import type { Delivery, DeliveryWithBody, List } from "../../types";
 import type { Typed } from "./message";
 
 async function readNewest(hookId: string, signal: AbortSignal): Promise<Typed | null> {
   const { data } = await get<List<Delivery>>("/api/hooks/deliveries", { hookId, limit: 20 }, signal);
   const kept = data.find((d) => d.kept && d.status !== "answered");
   if (!kept) return null;
-  const { event, body } = await get<Delivery>("/api/hooks/deliveries", { hookId, id: kept.id }, signal);
+  const { event, body } = await get<DeliveryWithBody>("/api/hooks/deliveries", { hookId, id: kept.id }, signal);
   return body ? { event, text: pretty(body) } : null;
 }
 

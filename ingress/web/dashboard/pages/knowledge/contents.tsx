@@ -6,10 +6,10 @@ import { findQuote } from "../../answer/quote";
 import { useQuery } from "../../query";
 import * as texts from "../../texts/knowledge";
 import { Words } from "../../texts/knowledge";
-import type { Document, Found } from "../../types";
+import type { Document, DocumentPage, DocumentPassages, DocumentPicture, PagePicture, Passage } from "../../types";
 import { Button } from "../../ui/button";
 import { Loaded, Problem, Loading } from "../../ui/parts";
-import { findMarks, type Box, type PageWord } from "./marks";
+import { findMarks, type Box } from "./marks";
 
 /** A passage to show: its page or its number, and the quoted words. */
 export interface CitedPassage {
@@ -26,10 +26,7 @@ export function passageInUrl(): CitedPassage | undefined {
   return { page: page > 0 ? page : null, chunk: chunk >= 0 ? chunk : null, quote: new URLSearchParams(location.hash.slice(1)).get("quote") ?? "" };
 }
 
-interface Part {
-  text: string;
-  passages: Found[];
-}
+type Part = Pick<DocumentPage, "text" | "passages">;
 
 /** Shows a document page by page, or passage by passage if there are no pages. */
 export function Contents({ of: d, passage }: { of: Document; passage?: CitedPassage }) {
@@ -40,8 +37,8 @@ export function Contents({ of: d, passage }: { of: Document; passage?: CitedPass
   const [large, setLarge] = useState(false);
   const pictured = paged && d.mimeType === "application/pdf";
   const content = useQuery(`${d.id} ${page} ${d.updatedAt}`, async (signal): Promise<Part> => {
-    if (paged) return get<Part>("/api/knowledge", { id: d.id, page }, signal);
-    const around = await get<{ passages: Found[] }>("/api/knowledge", { id: d.id, chunk: page - 1 }, signal);
+    if (paged) return get<DocumentPage>("/api/knowledge", { id: d.id, page }, signal);
+    const around = await get<DocumentPassages>("/api/knowledge", { id: d.id, chunk: page - 1 }, signal);
     return { ...around, text: around.passages.map((p) => p.text).join("\n\n") };
   });
   const quote = page === first ? (passage?.quote ?? "") : "";
@@ -85,25 +82,17 @@ function Text({ text, quote, seen }: { text: string; quote: string; seen?: boole
   );
 }
 
-interface PagePicture {
-  mimeType: string;
-  width: number;
-  height: number;
-  data: string;
-  words: PageWord[];
-}
-
 /** A page of a PDF as a picture. The quote is marked and scrolled into view. */
-function Picture({ of: d, page, quote, large, passages }: { of: Document; page: number; quote: string; large: boolean; passages: Found[] | undefined }) {
+function Picture({ of: d, page, quote, large, passages }: { of: Document; page: number; quote: string; large: boolean; passages: Passage[] | undefined }) {
   const query = useQuery(`picture ${d.id} ${page} ${d.updatedAt}`, async (signal) =>
-    (await get<{ picture: PagePicture }>("/api/knowledge", { id: d.id, page, picture: 1 }, signal)).picture);
+    (await get<DocumentPicture>("/api/knowledge", { id: d.id, page, picture: 1 }, signal)).picture);
   if (query.data) return <Sheet key={page} picture={query.data} name={texts.pagePageOfName(page, d.name)} quote={quote} large={large} passages={passages} />;
   if (query.error?.status === 404) return <p class="note warn">{query.error.detail}</p>;
   if (query.error) return <Problem error={query.error} retry={query.reload} />;
   return <div class="page-waiting"><Loading words={Words.loadingThePage} /></div>;
 }
 
-function Sheet({ picture, name, quote, large, passages }: { picture: PagePicture; name: string; quote: string; large: boolean; passages: Found[] | undefined }) {
+function Sheet({ picture, name, quote, large, passages }: { picture: PagePicture; name: string; quote: string; large: boolean; passages: Passage[] | undefined }) {
   const url = useObjectUrl(picture);
   const marks = useMemo(() => {
     const found = findMarks(picture.words, quote);
@@ -139,7 +128,7 @@ function within(box: Box, { width, height }: PagePicture) {
  * Returns the box of the passage that contains the quote. It is used for scanned pages, for which
  * the positions of words are unknown.
  */
-const passageMarks = (passages: Found[] | undefined, quote: string): Box[] =>
+const passageMarks = (passages: Passage[] | undefined, quote: string): Box[] =>
   (passages ?? []).flatMap((p) => (p.box && findQuote(p.text, quote) !== null ? [p.box] : [])).slice(0, 1);
 
 /** Returns a URL of a picture, valid while the picture is shown. */

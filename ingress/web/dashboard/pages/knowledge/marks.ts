@@ -1,12 +1,8 @@
 // Finds a quote among the words of a page's picture.
+import type { PageWord } from "../../types";
 
 /** A rectangle on a page: left, top, right and bottom, in points. */
-export type Box = [number, number, number, number];
-
-export interface PageWord {
-  text: string;
-  box: Box;
-}
+export type Box = PageWord["box"];
 
 /** The minimum number of letters in a half of a quote that is searched separately. */
 const minHalf = 24;

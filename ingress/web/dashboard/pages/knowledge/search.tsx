@@ -3,18 +3,16 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { get, type ApiError } from "../../api";
 import * as texts from "../../texts/knowledge";
 import { Words } from "../../texts/knowledge";
-import type { Found, List } from "../../types";
+import type { FoundList } from "../../types";
 import { Button } from "../../ui/button";
 import { Curl } from "../../ui/curl";
 import { TextField } from "../../ui/field";
 import { Problem } from "../../ui/parts";
 import type { CitedPassage } from "./contents";
 
-type Result = List<Found> & { without?: string[] };
-
 export function Search({ onShow }: { onShow: (id: string, passage: CitedPassage) => void }) {
   const [text, setText] = useState("");
-  const [result, setResult] = useState<{ asked: string; found?: Result; error?: ApiError }>();
+  const [result, setResult] = useState<{ asked: string; found?: FoundList; error?: ApiError }>();
   const ask = async (event: Event) => {
     event.preventDefault();
     const query = text.trim();
@@ -22,7 +20,7 @@ export function Search({ onShow }: { onShow: (id: string, passage: CitedPassage)
       setResult(undefined);
       return;
     }
-    await get<Result>("/api/knowledge", { query, limit: 5 }).then((found) => setResult({ asked: query, found }), (error: ApiError) => setResult({ asked: query, error }));
+    await get<FoundList>("/api/knowledge", { query, limit: 5 }).then((found) => setResult({ asked: query, found }), (error: ApiError) => setResult({ asked: query, error }));
   };
   return (
     <section class="sheet stack" aria-label={Words.search}>

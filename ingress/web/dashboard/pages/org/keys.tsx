@@ -5,7 +5,7 @@ import { useList } from "../../query";
 import { useBaseUrl, useMay } from "../../state";
 import * as texts from "../../texts/org";
 import { Words } from "../../texts/org";
-import type { Key } from "../../types";
+import type { Key, KeyWithSecret } from "../../types";
 import { Button } from "../../ui/button";
 import { Snippet } from "../../ui/copy";
 import { Curl } from "../../ui/curl";
@@ -20,7 +20,7 @@ export function Keys() {
   const admin = useMay("admin");
   const keys = useList<Key>("/api/keys");
   const [making, setMaking] = useState(false);
-  const [made, setMade] = useState<Key>();
+  const [made, setMade] = useState<KeyWithSecret>();
   const shown = () => {
     setMade(undefined);
     keys.reload(); // the key may have been used while it was shown
@@ -46,13 +46,13 @@ export function Keys() {
         </div>
       )}</Loaded>
       {making && <NewKey admin={admin} onClose={() => setMaking(false)} onMade={(key) => { setMaking(false); setMade(key); keys.reload(); }} />}
-      {made?.key && <Shown of={made} secret={made.key} onClose={shown} />}
+      {made && <Shown of={made} onClose={shown} />}
     </Section>
   );
 }
 
-function KeyActions({ of: k, onChange, onMade }: { of: Key; onChange: () => void; onMade: (key: Key) => void }) {
-  const rotate = () => post<Key>("/api/keys", {}, { id: k.id, action: "rotate" }).then((key) => {
+function KeyActions({ of: k, onChange, onMade }: { of: Key; onChange: () => void; onMade: (key: KeyWithSecret) => void }) {
+  const rotate = () => post<KeyWithSecret>("/api/keys", {}, { id: k.id, action: "rotate" }).then((key) => {
     onMade(key);
     onChange();
   });
@@ -70,13 +70,13 @@ function KeyActions({ of: k, onChange, onMade }: { of: Key; onChange: () => void
 
 const lives = [{ value: "", label: Words.never }, { value: "7", label: Words.in7Days }, { value: "30", label: Words.in30Days }, { value: "90", label: Words.in90Days }, { value: "365", label: Words.inAYear }] as const;
 
-function NewKey({ admin, onClose, onMade }: { admin: boolean; onClose: () => void; onMade: (key: Key) => void }) {
+function NewKey({ admin, onClose, onMade }: { admin: boolean; onClose: () => void; onMade: (key: KeyWithSecret) => void }) {
   const [name, setName] = useState("");
   const [scope, setScope] = useState<Key["scope"]>(admin ? "organization" : "user");
   const [days, setDays] = useState<(typeof lives)[number]["value"]>("");
   const [error, setError] = useState<ApiError>();
   const body = { name, scope, ...(days === "" ? {} : { expiresAt: new Date(Date.now() + Number(days) * 86_400_000).toISOString() }) };
-  const make = () => post<Key>("/api/keys", body).then(onMade, (fault: ApiError) => setError(fault));
+  const make = () => post<KeyWithSecret>("/api/keys", body).then(onMade, (fault: ApiError) => setError(fault));
   const scopes = [
     ...(admin ? [{ value: "organization" as const, label: Words.theOrganizationOption }] : []),
     { value: "user" as const, label: Words.youInAllYourOrganizations },
@@ -100,15 +100,15 @@ function NewKey({ admin, onClose, onMade }: { admin: boolean; onClose: () => voi
   );
 }
 
-function Shown({ of: k, secret, onClose }: { of: Key; secret: string; onClose: () => void }) {
+function Shown({ of: k, onClose }: { of: KeyWithSecret; onClose: () => void }) {
   const baseUrl = useBaseUrl();
   return (
     <Dialog firm title={texts.copyApiKeyNow(k.name)} onClose={onClose} foot={<Button look="primary" onClick={onClose}>{Words.iHaveSavedIt}</Button>}>
       <div class="stack">
         <p>{Words.itIsNotShown}</p>
-        <Snippet label={Words.theNewKey} text={secret} />
+        <Snippet label={Words.theNewKey} text={k.key} />
         <p>{Words.tryIt}</p>
-        <Snippet label={Words.commandThatListsAgents} text={`curl '${baseUrl}/api/agents' -H 'x-api-key: ${secret}'${k.scope === "user" ? " -H \"x-organization-id: $ORGANIZATION_ID\"" : ""}`} />
+        <Snippet label={Words.commandThatListsAgents} text={`curl '${baseUrl}/api/agents' -H 'x-api-key: ${k.key}'${k.scope === "user" ? " -H \"x-organization-id: $ORGANIZATION_ID\"" : ""}`} />
       </div>
     </Dialog>
   );

@@ -25,8 +25,8 @@ export function LimitsSection() {
             { head: Words.countedPer, tight: true, cell: (r) => wordFor(texts.counted, r.per) },
           ]} />
           <div class="columns">
-            <Share what={Words.documents} used={l.documents.count} max={l.documents.most} words={texts.countOfMax(count(l.documents.count), count(l.documents.most))} />
-            <Share what={Words.totalSizeOfDocuments} used={l.documents.bytes} max={l.documents.bytesMost} words={texts.bytesOfMaxBytes(size(l.documents.bytes), size(l.documents.bytesMost))} />
+            <Share what={Words.documents} used={l.documents.count} max={l.documents.most} format={count} />
+            <Share what={Words.totalSizeOfDocuments} used={l.documents.bytes} max={l.documents.bytesMost} format={size} />
           </div>
           <p class="small quiet">
             {texts.runMustFinishWithin(duration(l.run.deadlineSeconds * 1000), count(l.streams.perOrganization), count(l.streams.perCredential), count(l.voice.perOrganization))}
@@ -37,11 +37,13 @@ export function LimitsSection() {
   );
 }
 
-function Share({ what, used, max, words }: { what: string; used: number; max: number; words: string }) {
+/** Shows the used part of a quota. The value null of the property max means that there is no limit. */
+function Share({ what, used, max, format }: { what: string; used: number; max: number | null; format: (amount: number) => string }) {
+  const words = max === null ? texts.usedWithoutLimit(format(used)) : texts.usedOfMax(format(used), format(max));
   return (
     <div class="share">
       <p class="row between"><strong>{what}</strong><span class="small quiet number">{words}</span></p>
-      <meter min={0} max={Math.max(1, max)} high={max * 0.9} value={used} aria-label={`${what}: ${words}`} />
+      {max !== null && <meter min={0} max={Math.max(1, max)} high={max * 0.9} value={used} aria-label={`${what}: ${words}`} />}
     </div>
   );
 }

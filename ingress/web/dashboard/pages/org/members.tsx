@@ -7,7 +7,7 @@ import { useMay, useSession } from "../../state";
 import * as texts from "../../texts/org";
 import { Words } from "../../texts/org";
 import { wordFor } from "../../texts/values";
-import type { Member, Role } from "../../types";
+import type { Invitation, Member, ResetLink, Role } from "../../types";
 import { Button } from "../../ui/button";
 import { Snippet } from "../../ui/copy";
 import { Curl } from "../../ui/curl";
@@ -37,10 +37,10 @@ export function Members() {
   const alone = owner && !members.hasMore && members.data?.filter((m) => m.role === "owner" && m.status === "active").length === 1;
   const [adding, setAdding] = useState(false);
   const [link, setLink] = useState<Link>();
-  const added = (m: Member) => {
+  const added = (m: Invitation | Member) => {
     setAdding(false);
     members.reload();
-    if (m.url) setLink({ title: texts.invitationForEmail(m.email), text: Words.sendThisLink, url: m.url, until: m.expiresAt ?? "" });
+    if ("url" in m) setLink({ title: texts.invitationForEmail(m.email), text: Words.sendThisLink, url: m.url, until: m.expiresAt });
     else toast(texts.emailIsNowPart(m.email, wordFor(texts.someRole, m.role)));
   };
   return (
@@ -62,7 +62,7 @@ export function Members() {
       {link && (
         <Dialog firm title={link.title} onClose={() => setLink(undefined)} foot={<Button look="primary" onClick={() => setLink(undefined)}>{Words.done}</Button>}>
           <div class="stack">
-            <p>{texts.linkIsShownOnce(link.text, link.until && texts.andIsValidUntil(exactTime(link.until)))}</p>
+            <p>{texts.linkIsShownOnce(link.text, texts.andIsValidUntil(exactTime(link.until)))}</p>
             <Snippet label={Words.theLink} text={link.url} />
           </div>
         </Dialog>
@@ -86,7 +86,7 @@ function MemberActions({ of: m, onChange, onLink, stays }: { of: Member; onChang
     onChange();
   });
   const [changing, setChanging] = useState(false);
-  const reset = () => post<{ url: string; expiresAt: string }>("/api/organizations/members", undefined, { id: m.id, action: "reset" })
+  const reset = () => post<ResetLink>("/api/organizations/members", undefined, { id: m.id, action: "reset" })
     .then((made) => onLink({ title: texts.newPasswordForEmail(m.email), text: Words.sendThisLinkToThem, url: made.url, until: made.expiresAt }));
   const remover = me ? Words.leave : m.status === "invited" ? Words.withdraw : Words.remove;
   return (
@@ -102,11 +102,11 @@ function MemberActions({ of: m, onChange, onLink, stays }: { of: Member; onChang
 }
 
 /** Invites a person or changes a member's role. The API has one request for both. */
-function MemberDialog({ of: m, onClose, onDone }: { of?: Member; onClose: () => void; onDone: (m: Member) => void }) {
+function MemberDialog({ of: m, onClose, onDone }: { of?: Member; onClose: () => void; onDone: (m: Invitation | Member) => void }) {
   const [email, setEmail] = useState(m?.email ?? "");
   const [role, setRole] = useState<Role>(m?.role ?? "member");
   const [error, setError] = useState<ApiError>();
-  const add = () => post<Member>("/api/organizations/members", { email: email.trim(), role }).then(onDone, (fault: ApiError) => setError(fault));
+  const add = () => post<Invitation | Member>("/api/organizations/members", { email: email.trim(), role }).then(onDone, (fault: ApiError) => setError(fault));
   return (
     <Dialog title={m ? texts.changeRoleOf(m.email) : Words.inviteAMember} onClose={onClose} foot={
       <>
