@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -91,6 +92,7 @@ func TestRunsAreFoundByTheirWords(t *testing.T) {
 		}
 	}
 
+	tried := map[string]bool{"Words": true, "WaitsFor": true, "Characters": true} // WaitsFor is for open runs, which searches do not find
 	for name, c := range map[string]struct {
 		filter rundb.RunFilter
 		limit  int
@@ -113,6 +115,9 @@ func TestRunsAreFoundByTheirWords(t *testing.T) {
 		"much earlier":        {rundb.RunFilter{Until: time.Now().AddDate(-1, 0, 0)}, 9, []string{}},
 		"an unknown position": {rundb.RunFilter{Before: "run_00000000000000000000000000"}, 9, []string{}},
 	} {
+		for field, value := range reflect.ValueOf(c.filter).Fields() {
+			tried[field.Name] = tried[field.Name] || !value.IsZero()
+		}
 		c.filter.Words = "lamp"
 		if got := b.finds(c.filter, c.limit); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
@@ -121,6 +126,11 @@ func TestRunsAreFoundByTheirWords(t *testing.T) {
 		list, err := s.Runs.ListRuns(t.Context(), b.org, c.filter, c.limit)
 		if err != nil || len(list) != len(c.want) {
 			t.Errorf("%s: a list without a search has %d runs, %v", name, len(list), err)
+		}
+	}
+	for field, has := range tried {
+		if !has {
+			t.Errorf("add a case with %s: a search must obey each filter", field)
 		}
 	}
 }

@@ -37,14 +37,15 @@ export function Rail({ path, session }: { path: string; session: Session | null 
   const waiting = useCurrentOverview().data?.approvals ?? 0;
   const [open, setOpen] = useState(false); // whether the menu is open on a phone; wide windows always show it
   useEffect(() => setOpen(false), [path]);
+  // The listener does not depend on whether the menu is open: effects run after the menu is shown,
+  // so a key that is pressed at once would be lost.
   useEffect(() => {
-    if (!open) return;
     const close = (event: KeyboardEvent) => {
       if (event.key === "Escape") setOpen(false);
     };
     addEventListener("keydown", close);
     return () => removeEventListener("keydown", close);
-  }, [open]);
+  }, []);
   return (
     <header class={"rail" + (open ? " open" : "")}>
       <a class="brand" href="/dashboard">{texts.brand(<Mark />)}</a>
