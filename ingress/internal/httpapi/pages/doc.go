@@ -1,4 +1,4 @@
 // Package pages writes the responses for browsers: HTML pages, error pages, and assets. It sets their
-// headers, compresses assets, and checks the queries of pages. It is the kit of the packages that
-// have pages, account and site.
+// headers, sends assets compressed to clients that accept it, and checks the queries of pages. The
+// packages account and site use it.
 package pages

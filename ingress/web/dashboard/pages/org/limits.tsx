@@ -38,7 +38,7 @@ export function LimitsSection() {
 }
 
 /** Shows the used part of a quota. The value null of the property max means that there is no limit. */
-function Share({ what, used, max, format }: { what: string; used: number; max: number | null; format: (amount: number) => string }) {
+export function Share({ what, used, max, format }: { what: string; used: number; max: number | null; format: (amount: number) => string }) {
   const words = max === null ? texts.usedWithoutLimit(format(used)) : texts.usedOfMax(format(used), format(max));
   return (
     <div class="share">
