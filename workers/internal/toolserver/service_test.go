@@ -19,6 +19,7 @@ import (
 	"parley/shared/store/lease"
 	"parley/shared/store/queuedb"
 	"parley/shared/testkit"
+	"parley/workers/internal/signed/signedtest"
 	"parley/workers/internal/tool"
 	"parley/workers/internal/toolserver"
 )
@@ -53,7 +54,7 @@ func newService(t *testing.T, backends ...tool.Backend) *service {
 	t.Cleanup(s.caller.Close)
 	s.claims = s.begin("a@example.com")
 	server, err := toolserver.New(toolserver.Config{Concurrency: 4, FilesPerOrganization: 32 << 10}, toolserver.Deps{
-		Bus: b, Records: st.Executions, Sources: st.Blobs, Files: st.Blobs, Documents: st.Knowledge, Ledger: st.Executions, Verifier: signer(t), Backends: backends, Metrics: s.gauges, Log: zerolog.Nop(),
+		Bus: b, Records: st.Executions, Sources: st.Blobs, Files: st.Blobs, Documents: st.Knowledge, Ledger: st.Executions, Verifier: signedtest.Signer(t), Backends: backends, Metrics: s.gauges, Log: zerolog.Nop(),
 	})
 	if err != nil {
 		t.Fatal(err)
