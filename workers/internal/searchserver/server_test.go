@@ -18,6 +18,7 @@ import (
 	"parley/shared/contract"
 	"parley/shared/domain"
 	"parley/shared/testkit"
+	"parley/shared/testkit/running"
 	"parley/workers/internal/searchserver"
 	"parley/workers/internal/signed/signedtest"
 )
@@ -56,7 +57,7 @@ func start(t *testing.T, slots int, s searchserver.Searcher) *service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	signedtest.Run(t, server.Run)
+	running.Start(t, server.Run)
 	<-served.ready
 	return &service{T: t, caller: caller, log: log}
 }

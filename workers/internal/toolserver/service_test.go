@@ -19,6 +19,7 @@ import (
 	"parley/shared/store/lease"
 	"parley/shared/store/queuedb"
 	"parley/shared/testkit"
+	"parley/shared/testkit/running"
 	"parley/workers/internal/signed/signedtest"
 	"parley/workers/internal/tool"
 	"parley/workers/internal/toolserver"
@@ -59,15 +60,7 @@ func newService(t *testing.T, backends ...tool.Backend) *service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- server.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
+	running.Start(t, server.Run)
 	return s
 }
 

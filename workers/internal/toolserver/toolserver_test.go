@@ -18,6 +18,7 @@ import (
 	"parley/shared/domain"
 	"parley/shared/secrets"
 	"parley/shared/store/lease"
+	"parley/shared/testkit/running"
 	"parley/workers/internal/signed/signedtest"
 	"parley/workers/internal/tool"
 	"parley/workers/internal/toolserver"
@@ -181,16 +182,8 @@ func startLogging(t *testing.T, o *fakeEnv, metrics prometheus.Registerer, log z
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- s.Run(ctx) }()
+	running.Start(t, s.Run)
 	<-o.ready
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
 }
 
 func capability() contract.Capability {
@@ -632,17 +625,12 @@ func TestAServerStopsAllKindsWithin20Seconds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- s.Run(ctx) }()
+	stop := running.Start(t, s.Run)
 	<-o.ready
 	if got := o.serving["a"]; got.Slots != 8 || got.Queue != 2 {
 		t.Errorf("serving %+v", got)
 	}
-	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	stop()
 	if got := strings.Join(o.stopped, ", "); !strings.Contains(got, "a within 20s") || !strings.Contains(got, "b within 20s") {
 		t.Errorf("stopped %s", got)
 	}

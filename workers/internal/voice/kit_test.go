@@ -19,6 +19,7 @@ import (
 	"parley/shared/bus"
 	"parley/shared/contract"
 	"parley/shared/testkit"
+	"parley/shared/testkit/running"
 	"parley/workers/internal/signed/signedtest"
 	"parley/workers/internal/speech"
 	"parley/workers/internal/voice"
@@ -114,17 +115,8 @@ func start(t *testing.T, s script) *service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- server.Run(ctx) }()
+	stop := running.Start(t, server.Run)
 	<-served.ready
-	stop := sync.OnceFunc(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	t.Cleanup(stop)
 	return &service{T: t, caller: caller, log: log, metrics: registry, stop: stop}
 }
 

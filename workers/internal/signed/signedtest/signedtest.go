@@ -10,6 +10,7 @@ import (
 
 	"parley/shared/bus"
 	"parley/shared/secrets"
+	"parley/shared/testkit/running"
 )
 
 // Signer returns the signer of all tests.
@@ -57,21 +58,6 @@ func (b *Bus) ServeTool(
 // Start runs a server until the test ends. It returns when the server has called ServeTool.
 func (b *Bus) Start(t *testing.T, run func(context.Context) error) {
 	t.Helper()
-	Run(t, run)
+	running.Start(t, run)
 	<-b.ready
-}
-
-// Run runs a server in another goroutine until the test ends, and checks that it ends without an
-// error.
-func Run(t *testing.T, run func(context.Context) error) {
-	t.Helper()
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- run(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
 }
