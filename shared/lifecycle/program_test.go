@@ -12,7 +12,9 @@ import (
 func script(t *testing.T, text string) Program {
 	t.Helper()
 	dir := t.TempDir()
-	return Program{Name: "script", Path: "/bin/sh", Args: []string{"-c", text}, Env: []string{"WHAT=hello"}, Dir: dir, Log: filepath.Join(dir, "x.log")}
+	return Program{
+		Name: "script", Path: "/bin/sh", Args: []string{"-c", text}, Env: []string{"WHAT=hello"}, Dir: dir, Log: filepath.Join(dir, "x.log"),
+	}
 }
 
 func TestProcessIsReadyAndKilled(t *testing.T) {

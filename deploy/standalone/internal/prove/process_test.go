@@ -12,7 +12,8 @@ import (
 
 func script(t *testing.T, ready, text string) command {
 	t.Helper()
-	return command{lifecycle.Program{Name: "script", Path: "/bin/sh", Args: []string{"-c", text}, Log: filepath.Join(t.TempDir(), "x.log")}, ready}
+	program := lifecycle.Program{Name: "script", Path: "/bin/sh", Args: []string{"-c", text}, Log: filepath.Join(t.TempDir(), "x.log")}
+	return command{program, ready}
 }
 
 func TestCommand(t *testing.T) {
