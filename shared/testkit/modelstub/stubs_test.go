@@ -2,6 +2,7 @@ package modelstub_test
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -68,15 +69,23 @@ func request(ctx context.Context, t *testing.T, url, prompt string, stream bool)
 	return req
 }
 
-// send sends a request. The body of the response is closed at the end of the test.
-func send(t *testing.T, url, prompt string, stream bool) *http.Response {
+// answer is the response to a request. err is the error of reading the body.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+	err    error
+}
+
+func send(t *testing.T, url, prompt string, stream bool) answer {
 	t.Helper()
 	res, err := http.DefaultClient.Do(request(t.Context(), t, url, prompt, stream))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = res.Body.Close() })
-	return res
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	return answer{res.StatusCode, res.Header, body, err}
 }
 
 // event is an event of a streamed answer. Each protocol uses some of the fields.
@@ -101,10 +110,10 @@ type event struct {
 	} `json:"choices"`
 }
 
-// streamed reads a streamed answer. It returns the text and the arguments of tool calls, the reason
+// streamed parses a streamed answer. It returns the text and the arguments of tool calls, the reason
 // why the answer is complete, and how the stream ended: "done", "error" or "" if it broke off.
-func streamed(body io.Reader) (text, finish, end string, err error) {
-	lines := bufio.NewScanner(body)
+func (a answer) streamed() (text, finish, end string, err error) {
+	lines := bufio.NewScanner(bytes.NewReader(a.body))
 	for lines.Scan() {
 		data, ok := strings.CutPrefix(lines.Text(), "data: ")
 		if !ok {
@@ -134,22 +143,23 @@ func streamed(body io.Reader) (text, finish, end string, err error) {
 			end = "error"
 		}
 	}
-	return text, finish, end, lines.Err()
+	return text, finish, end, errors.Join(a.err, lines.Err())
 }
 
 func TestEcho(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s stub, url string) {
+		t.Helper()
 		res := send(t, url, "good  morning ", true)
-		if got := res.Header.Get("Content-Type"); got != "text/event-stream; charset=utf-8" {
+		if got := res.header.Get("Content-Type"); got != "text/event-stream; charset=utf-8" {
 			t.Errorf("content type %q", got)
 		}
-		text, finish, end, err := streamed(res.Body)
+		text, finish, end, err := res.streamed()
 		if err != nil || text != "echo: good  morning " || finish != s.finishes["stop"] || end != "done" {
 			t.Errorf("got %q, %q, %q, %v", text, finish, end, err)
 		}
 
-		var answer struct {
+		var message struct {
 			Object  string `json:"object"`
 			Type    string `json:"type"`
 			Choices []struct {
@@ -162,20 +172,20 @@ func TestEcho(t *testing.T) {
 			} `json:"content"`
 			Usage map[string]int `json:"usage"`
 		}
-		if err := json.NewDecoder(send(t, url, "good  morning ", false).Body).Decode(&answer); err != nil {
+		if err := json.Unmarshal(send(t, url, "good  morning ", false).body, &message); err != nil {
 			t.Fatal(err)
 		}
 		whole := ""
-		for _, choice := range answer.Choices {
+		for _, choice := range message.Choices {
 			whole += choice.Message.Content
 		}
-		for _, block := range answer.Content {
+		for _, block := range message.Content {
 			whole += block.Text
 		}
-		used := answer.Usage
-		if whole != text || cmp.Or(answer.Object, answer.Type) != s.whole ||
+		used := message.Usage
+		if whole != text || cmp.Or(message.Object, message.Type) != s.whole ||
 			used["prompt_tokens"]+used["input_tokens"] != 2 || used["completion_tokens"]+used["output_tokens"] != 3 {
-			t.Errorf("got %+v", answer)
+			t.Errorf("got %+v", message)
 		}
 		if s.Count("good  morning ") != 2 || s.Total() != 2 || s.Active() != 0 || len(s.Requests()) != 2 {
 			t.Errorf("counts: %d, %d, %d", s.Count("good  morning "), s.Total(), s.Active())
@@ -186,6 +196,7 @@ func TestEcho(t *testing.T) {
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s stub, url string) {
+		t.Helper()
 		for _, tt := range []struct {
 			prompt, text, finish, end string
 			status                    int // 0: 200
@@ -217,11 +228,11 @@ func TestFaults(t *testing.T) {
 				continue // the protocol has no such reason
 			}
 			res := send(t, url, tt.prompt, true)
-			text, finish, end, err := streamed(res.Body)
-			if res.StatusCode != cmp.Or(tt.status, 200) || text != tt.text || finish != want || end != tt.end || (err != nil) != tt.failed {
-				t.Errorf("%s: got %d, %q, %q, %q, %v", tt.prompt, res.StatusCode, text, finish, end, err)
+			text, finish, end, err := res.streamed()
+			if res.status != cmp.Or(tt.status, 200) || text != tt.text || finish != want || end != tt.end || (err != nil) != tt.failed {
+				t.Errorf("%s: got %d, %q, %q, %q, %v", tt.prompt, res.status, text, finish, end, err)
 			}
-			if got := res.Header.Get("Retry-After"); got != tt.header {
+			if got := res.header.Get("Retry-After"); got != tt.header {
 				t.Errorf("%s: Retry-After %q", tt.prompt, got)
 			}
 		}
@@ -231,9 +242,10 @@ func TestFaults(t *testing.T) {
 func TestFaultCountsAndRefusal(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s stub, url string) {
+		t.Helper()
 		for i, want := range []int{500, 500, 200} {
-			if res := send(t, url, "fault 500*2: hi", true); res.StatusCode != want {
-				t.Errorf("request %d: %d", i, res.StatusCode)
+			if got := send(t, url, "fault 500*2: hi", true).status; got != want {
+				t.Errorf("request %d: %d", i, got)
 			}
 		}
 		res, err := http.DefaultClient.Do(request(t.Context(), t, url, "fault refuse: hi", true))
@@ -252,18 +264,19 @@ func TestFaultCountsAndRefusal(t *testing.T) {
 func TestKeyScriptAndResponder(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s stub, url string) {
+		t.Helper()
 		s.Script(modelstub.Reply{Deltas: []string{"a", "b c", "d"}, ToolCalls: []modelstub.ToolCall{{ID: "1", Name: "pay", Arguments: `{"n":`}}})
 		s.Respond(func(r modelstub.Request) (modelstub.Reply, bool) {
 			return modelstub.Reply{Text: "for " + r.Model}, r.Prompt() == "asked"
 		})
 		for _, tt := range []struct{ prompt, text string }{{"asked", "for stub"}, {"hi", `ab cd{"n":`}, {"hi", "echo: hi"}} {
-			if text, _, _, err := streamed(send(t, url, tt.prompt, true).Body); err != nil || text != tt.text {
+			if text, _, _, err := send(t, url, tt.prompt, true).streamed(); err != nil || text != tt.text {
 				t.Errorf("got %q, %v", text, err)
 			}
 		}
 		s.RequireKey("k")
-		if res := send(t, url, "hi", true); res.StatusCode != http.StatusUnauthorized {
-			t.Errorf("without the key: %d", res.StatusCode)
+		if got := send(t, url, "hi", true).status; got != http.StatusUnauthorized {
+			t.Errorf("without the key: %d", got)
 		}
 	})
 }
@@ -273,6 +286,7 @@ func TestKeyScriptAndResponder(t *testing.T) {
 func TestWaiting(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s stub, _ string) {
+		t.Helper()
 		for _, tt := range []struct {
 			prompt         string
 			patience, want time.Duration

@@ -29,6 +29,7 @@ func ignore(llm.Delta) {}
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, p *protocol) {
+		t.Helper()
 		echoing := func(t *testing.T) llm.Model {
 			t.Helper()
 			return p.against(t, p.stub())
@@ -46,6 +47,7 @@ func TestConformance(t *testing.T) {
 func TestModelNames(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, p *protocol) {
+		t.Helper()
 		provider, _, err := p.make(openai.Config{})
 		if err != nil {
 			t.Fatal(err)
@@ -62,6 +64,7 @@ func TestModelNames(t *testing.T) {
 func TestBadRequestsAreNotSent(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, p *protocol) {
+		t.Helper()
 		server := p.stub()
 		m := p.against(t, server)
 		bad := []llm.Request{
@@ -127,6 +130,7 @@ func TestNothingFromTheEnvironment(t *testing.T) {
 func TestStubFaults(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, p *protocol) {
+		t.Helper()
 		for prompt, want := range p.faults {
 			t.Run(prompt, func(t *testing.T) {
 				t.Parallel()
@@ -144,6 +148,7 @@ func TestStubFaults(t *testing.T) {
 func TestNoServer(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, p *protocol) {
+		t.Helper()
 		server := httptest.NewServer(http.NotFoundHandler())
 		server.Close()
 		var e *llm.Error
@@ -157,6 +162,7 @@ func TestNoServer(t *testing.T) {
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, p *protocol) {
+		t.Helper()
 		handler := p.stub()
 		other := httptest.NewServer(handler)
 		t.Cleanup(other.Close)
@@ -174,6 +180,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 func TestEndlessAnswer(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, p *protocol) {
+		t.Helper()
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			_, _ = w.Write([]byte(p.first))
@@ -224,6 +231,7 @@ func trickle(first, line string, every time.Duration) http.HandlerFunc {
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, p *protocol) {
+		t.Helper()
 		for _, tt := range []struct {
 			name   string
 			prompt string
@@ -266,6 +274,7 @@ func TestLimits(t *testing.T) {
 func TestConnectLimit(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, p *protocol) {
+		t.Helper()
 		synctest.Test(t, func(t *testing.T) {
 			m := p.new(t, openai.Config{BaseURL: "http://model.test" + p.base, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 				<-ctx.Done()
@@ -286,6 +295,7 @@ func TestConnectLimit(t *testing.T) {
 func TestSlowReader(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, p *protocol) {
+		t.Helper()
 		synctest.Test(t, func(t *testing.T) {
 			m := p.piped(t, p.stub(), remote.Limits{Total: time.Hour})
 			res, err := m.Stream(t.Context(), say("a b c"), func(llm.Delta) { <-time.After(40 * time.Second) })
@@ -306,6 +316,7 @@ func (o one) Model(string) (llm.Model, error) { return o.model, nil }
 func TestLongAnswersOpenNoBreaker(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, p *protocol) {
+		t.Helper()
 		for name, tt := range map[string]struct {
 			serve http.Handler
 			read  time.Duration // time that the caller takes to process each piece

@@ -60,6 +60,7 @@ func summary(r llm.Response) string {
 func TestReplayedAnswers(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, p *protocol) {
+		t.Helper()
 		for name, want := range p.answers {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -87,6 +88,7 @@ func TestReplayedAnswers(t *testing.T) {
 func TestReplayedFailures(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, p *protocol) {
+		t.Helper()
 		for name, want := range p.failures {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -150,6 +152,7 @@ func TestProvidersExplainThemselves(t *testing.T) {
 func TestEveryRecordingIsReplayed(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, p *protocol) {
+		t.Helper()
 		files, err := filepath.Glob(filepath.Join("..", p.name, "testdata", "[a-z]*.*"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%d files, %v", len(files), err)
@@ -182,6 +185,7 @@ func TestRetryAfter(t *testing.T) {
 		"words":        {http.Header{"Retry-After": {"soon"}}, 0, 0},
 	}
 	each(t, func(t *testing.T, p *protocol) {
+		t.Helper()
 		for name, tt := range tests {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
