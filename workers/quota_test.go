@@ -1,7 +1,6 @@
 package workers_test
 
 import (
-	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/store/knowledgedb"
+	"parley/shared/testkit/running"
 	"parley/workers"
 )
 
@@ -30,14 +30,7 @@ func TestFetchedDocumentsCountTowardsTheQuota(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- w.Run(ctx) }()
-	t.Cleanup(func() {
-		if stop(); <-ended != nil {
-			t.Error("workers ended with an error")
-		}
-	})
+	running.Start(t, w.Run)
 	sent, err := r.store.Knowledge.AddDocuments(t.Context(), r.org, []knowledgedb.NewDocument{{ID: id.New(id.Document), Name: "x", URL: book.URL, CreatedBy: "usr_a"}}, knowledgedb.DocumentLimits{})
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package workers_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -24,6 +23,7 @@ import (
 	"parley/shared/store/queuedb"
 	"parley/shared/testkit"
 	"parley/shared/testkit/openaistub"
+	"parley/shared/testkit/running"
 	"parley/workers"
 )
 
@@ -112,15 +112,7 @@ func newTestEnvOn(t *testing.T, on envConfig, window int, cfg config.Workers, ro
 		t.Fatal(err)
 	}
 	r.work = w
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- w.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("workers ended with %v", err)
-		}
-	})
+	running.Start(t, w.Run)
 	return r
 }
 

@@ -18,5 +18,6 @@
 //	stopped      errors of all components joined
 //
 // Context returns a context that SIGINT or SIGTERM cancels. LockFile keeps a second process out of
-// a directory. StartChild starts a process that, on Linux, does not outlive this process.
+// a directory. StartChild starts a process that, on Linux, does not outlive this process. A Program
+// is such a process with its output in a log file.
 package lifecycle

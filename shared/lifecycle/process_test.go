@@ -181,19 +181,25 @@ func TestLockFile(t *testing.T) {
 	}
 }
 
-func TestUnlockedWhereverItIsOpen(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "lock")
+// inheritedLock returns a locked file and a child process that has inherited the lock.
+func inheritedLock(t *testing.T) (path string, lock *Lock, child *Child) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "lock")
 	lock, err := LockFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), "sleep", "600")
 	cmd.ExtraFiles = []*os.File{lock.File()}
-	child, err := StartChild(cmd, syscall.SIGKILL)
-	if err != nil {
+	if child, err = StartChild(cmd, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
+	return path, lock, child
+}
+
+func TestUnlockedWhereverItIsOpen(t *testing.T) {
+	t.Parallel()
+	path, lock, child := inheritedLock(t)
 	defer func() { _ = child.Signal(syscall.SIGKILL) }()
 	if err := lock.Unlock(); err != nil {
 		t.Fatal(err)
@@ -212,17 +218,7 @@ func TestUnlockedWhereverItIsOpen(t *testing.T) {
 
 func TestInheritedLockOutlivesItsFirstHolder(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "lock")
-	lock, err := LockFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), "sleep", "600")
-	cmd.ExtraFiles = []*os.File{lock.File()}
-	child, err := StartChild(cmd, syscall.SIGKILL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	path, lock, child := inheritedLock(t)
 	if err := lock.Leave(); err != nil {
 		t.Fatal(err)
 	}

@@ -5,8 +5,8 @@ import (
 	"context"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"syscall"
@@ -49,8 +49,7 @@ type Process struct {
 	command Command
 	mark    string
 	logPath string
-	logFrom int64 // offset in the log file at which the output of the current start begins
-	child   *lifecycle.Child
+	child   *lifecycle.Process // the current start
 }
 
 var processes atomic.Int64
@@ -84,27 +83,14 @@ func StartProcess(tb testing.TB, command Command) *Process {
 // test if the process does not start or does not become ready in time.
 func (p *Process) start() {
 	p.tb.Helper()
-	log, err := os.OpenFile(p.logPath, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	child, err := lifecycle.Program{
+		Name: p.command.Name, Path: p.command.Path, Args: p.command.Args, Dir: p.command.Dir, Log: p.logPath,
+		Env: slices.Concat(os.Environ(), p.command.Env, []string{p.mark}),
+	}.Start(p.tb.Context())
 	if err != nil {
-		p.tb.Fatalf("testkit: opening output of %s: %v", p.command.Name, err)
+		p.tb.Fatalf("testkit: %v", err)
 	}
-
-	defer log.Close()
-	if p.logFrom, err = log.Seek(0, 2); err != nil {
-		p.tb.Fatalf("testkit: reading the size of the output of %s: %v", p.command.Name, err)
-	}
-
-	cmd := exec.CommandContext(context.WithoutCancel(p.tb.Context()), p.command.Path, p.command.Args...)
-	cmd.Env = append(append(os.Environ(), p.command.Env...), p.mark)
-	cmd.Dir = p.command.Dir
-	// The output goes to a file and not to a pipe, so that the started process can always write,
-	// even after the test process has ended.
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if p.child, err = lifecycle.StartChild(cmd, syscall.SIGKILL); err != nil {
-		p.tb.Fatalf("testkit: starting %s: %v", p.command.Name, err)
-	}
-
+	p.child = child
 	p.awaitReady()
 }
 
@@ -125,7 +111,7 @@ func (p *Process) awaitReady() {
 }
 
 func (p *Process) ready() bool {
-	if line := p.command.ReadyLine; line != "" && !bytes.Contains(p.output(), []byte(line)) {
+	if line := p.command.ReadyLine; line != "" && !bytes.Contains(p.child.Output(), []byte(line)) {
 		return false
 	}
 	return p.command.ReadyURL == "" || answers(p.tb.Context(), p.command.ReadyURL)
@@ -166,15 +152,6 @@ func await(tb testing.TB, within time.Duration, done func() bool) bool {
 	}
 
 	return true
-}
-
-// output returns the output of the process since its current start.
-func (p *Process) output() []byte {
-	content, err := os.ReadFile(p.logPath)
-	if err != nil || int64(len(content)) < p.logFrom {
-		return nil
-	}
-	return content[p.logFrom:]
 }
 
 // Output returns the output from all starts of the process.

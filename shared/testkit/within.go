@@ -69,3 +69,16 @@ func Late(began time.Time, d time.Duration) bool {
 	took := time.Since(began)
 	return took > d && took > Within(d)
 }
+
+// Eventually calls a function every two milliseconds until it returns true. It fails the test if
+// that takes longer than limit, or longer than Within(limit) on a busy machine.
+func Eventually(tb testing.TB, limit time.Duration, what string, is func() bool) {
+	tb.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for began := time.Now(); !is(); <-tick.C {
+		if Late(began, limit) {
+			tb.Fatalf("not true after %s: %s", time.Since(began), what)
+		}
+	}
+}

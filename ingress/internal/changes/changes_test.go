@@ -14,6 +14,7 @@ import (
 
 	"parley/shared/bus"
 	"parley/shared/domain"
+	"parley/shared/testkit/running"
 )
 
 // fakeBus is a bus controlled by the test.
@@ -73,15 +74,9 @@ func watching(t *testing.T, test func(b testHub)) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &fakeBus{}
 		h := New(l, zerolog.Nop())
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- h.Run(ctx) }()
+		running.Start(t, h.Run)
 		synctest.Wait()
 		test(testHub{t, h, l})
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
 	})
 }
 

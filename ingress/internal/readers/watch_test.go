@@ -15,6 +15,7 @@ import (
 
 	"parley/shared/domain"
 	"parley/shared/store/rundb"
+	"parley/shared/testkit/running"
 )
 
 // fakeBus delivers messages to all ingresses, except while it is down.
@@ -107,15 +108,7 @@ func newIngress(t *testing.T, name string, b *fakeBus) *ingress {
 		defer i.mu.Unlock()
 		return i.read[runID]
 	}, zerolog.Nop())
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- i.Run(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	running.Start(t, i.Run)
 	synctest.Wait()
 	return i
 }

@@ -22,6 +22,7 @@ import (
 	"parley/shared/store/executiondb"
 	"parley/shared/store/rundb"
 	"parley/shared/testkit"
+	"parley/shared/testkit/running"
 )
 
 // fakeRun is a run with a worker, rows in the database and a bus, all of them simulated.
@@ -191,15 +192,10 @@ func inBubble(t *testing.T, f func(testEnv)) {
 	synctest.Test(t, func(t *testing.T) {
 		run := newRun()
 		h := New(run, run, zerolog.Nop())
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() { ended <- h.Run(ctx) }()
+		stop := running.Start(t, h.Run)
 		synctest.Wait()
 		f(testEnv{t, run, h})
 		stop()
-		if err := <-ended; err != nil {
-			t.Errorf("the hub ended with %v", err)
-		}
 		if run.follow != 0 {
 			t.Errorf("%d subscriptions are left", run.follow)
 		}

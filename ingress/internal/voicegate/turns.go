@@ -3,9 +3,7 @@ package voicegate
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -13,11 +11,9 @@ import (
 
 	"parley/ingress/internal/realtime"
 	"parley/shared/apierr"
+	"parley/shared/contain"
 	"parley/shared/domain"
 )
-
-// errPanic is the error of a job that panicked. The client learns only that the turn failed.
-var errPanic = errors.New("a turn panicked")
 
 const followFor = time.Minute // maximum duration of one wait for a run's events, after which another wait begins
 
@@ -153,20 +149,10 @@ func (t *turns) work(ctx context.Context) {
 }
 
 // safely calls the function do and converts a panic to an error, because a panic would end the
-// process with all its connections. The error is then errPanic.
+// process with all its connections. The error is then contain.ErrPanic.
 func (t *turns) safely(do func() error) (err error) {
-	defer t.contain(&err)
+	defer contain.Panic(&err, &t.log, "a turn panicked")
 	return do()
-}
-
-// contain recovers from a panic and sets err. It must be called directly by defer.
-func (t *turns) contain(err *error) {
-	if cause := recover(); cause != nil {
-		// The value of the panic is not logged, because it may contain parts of the conversation.
-		// The stack shows where the panic happened.
-		t.log.Error().Str("panic", fmt.Sprintf("%T", cause)).Bytes("stack", debug.Stack()).Msg("a turn panicked")
-		*err = errPanic
-	}
 }
 
 // start starts the run of a turn and begins to follow it. It reports the id of the run to the
@@ -271,7 +257,7 @@ func (t *turns) save(ctx context.Context, runID string, heard domain.Playback) e
 func transient(err error) bool {
 	switch apierr.CodeFor(err) {
 	case apierr.Internal, apierr.Unavailable, apierr.Overloaded: // an error without a code is treated as internal
-		return !errors.Is(err, errPanic)
+		return !errors.Is(err, contain.ErrPanic)
 	default:
 		return false
 	}

@@ -106,7 +106,7 @@ func Start(tb testing.TB, options Options) *Cluster {
 
 	if slow := c.AwaitReady(tb.Context(), readyWithin); len(slow) > 0 {
 		for _, p := range slow {
-			tb.Errorf("%s is not ready: %s\n%s", p.Name, p.History().LastFailure, tail(readFrom(p.log, 0)))
+			tb.Error(p.problem())
 		}
 		tb.FailNow()
 	}
@@ -148,7 +148,7 @@ func (c *Cluster) AwaitReady(ctx context.Context, within time.Duration) (slow []
 // Count returns the number of occurrences of a text in the logs of all parts of a kind.
 func (c *Cluster) Count(kind, text string) (lines int) {
 	for _, p := range c.Of(kind) {
-		lines += strings.Count(string(readFrom(p.log, 0)), text)
+		lines += strings.Count(p.output(), text)
 	}
 	return lines
 }
@@ -222,10 +222,10 @@ func (c *Cluster) startNATS(tb testing.TB) {
 	}
 
 	p := &Part{Name: NATS, Kind: NATS, log: filepath.Join(c.dir, "nats.log")}
-	p.launch = command{path: testkit.NATSBinary(tb), args: []string{"--config", path}, log: p.log, ready: "Server is ready"}.launch
+	p.runs(lifecycle.Program{Path: testkit.NATSBinary(tb), Args: []string{"--config", path}}, "Server is ready")
 	c.add(p)
 	if slow := c.AwaitReady(tb.Context(), readyWithin); len(slow) > 0 {
-		tb.Fatalf("nats-server is not ready: %s\n%s", p.History().LastFailure, tail(readFrom(p.log, 0)))
+		tb.Fatal(p.problem())
 	}
 }
 
@@ -252,6 +252,6 @@ func (c *Cluster) startProcess(tb testing.TB, name, kind, program, ready string)
 		env = append(env, "ROLES="+kind)
 	}
 
-	p.launch = command{path: program, env: env, log: p.log, ready: ready}.launch
+	p.runs(lifecycle.Program{Path: program, Env: env}, ready)
 	c.add(p)
 }

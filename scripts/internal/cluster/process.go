@@ -2,14 +2,12 @@ package cluster
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
-	"strings"
+	"slices"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -18,75 +16,47 @@ import (
 	"parley/shared/store/pgserver"
 )
 
-// command describes a program that the cluster starts.
-type command struct {
-	path  string
-	args  []string
-	env   []string // variables in addition to the environment of the test process
-	log   string   // path of the log file, to which output is appended
-	ready string   // output that signals readiness
+// runs sets the program that the part runs. Its output signals readiness with the text in the
+// argument ready.
+func (p *Part) runs(program lifecycle.Program, ready string) {
+	program.Name, program.Log = p.Name, p.log
+	p.launch = func(ctx context.Context, extra Extra) (*instance, error) {
+		changed := program
+		changed.Path = cmp.Or(extra.Path, program.Path)
+		changed.Env = slices.Concat(os.Environ(), program.Env, extra.Env)
+		started, err := changed.Start(ctx)
+		if err != nil {
+			return nil, err
+		}
+
+		var seen atomic.Bool
+		return &instance{
+			pid: started.PID(), done: started.Done(), why: started.Why,
+			ready: func() bool {
+				if !seen.Load() {
+					seen.Store(bytes.Contains(started.Output(), []byte(ready)))
+				}
+				return seen.Load()
+			},
+			end: func() { _ = started.Kill() }, // an error means that the process has already ended
+		}, nil
+	}
 }
 
-// launch starts the command in a new session. The child is killed if the test process dies. launch
-// does not wait until the command is ready. The field ready of the returned instance is a function
-// that reports whether the output contains the text in c.ready.
-func (c command) launch(ctx context.Context, extra Extra) (*instance, error) {
-	log, err := os.OpenFile(c.log, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+// output returns the output of all processes of the part, or "" if the log cannot be read.
+func (p *Part) output() string {
+	raw, err := os.ReadFile(p.log)
 	if err != nil {
-		return nil, fmt.Errorf("opening log: %w", err)
+		return ""
 	}
-	defer log.Close()
-
-	from, err := log.Seek(0, io.SeekEnd)
-	if err != nil {
-		return nil, fmt.Errorf("measuring log: %w", err)
-	}
-
-	path := c.path
-	if extra.Path != "" {
-		path = extra.Path
-	}
-
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), path, c.args...)
-	cmd.Env = append(append(os.Environ(), c.env...), extra.Env...)
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	child, err := lifecycle.StartChild(cmd, syscall.SIGKILL)
-	if err != nil {
-		return nil, fmt.Errorf("starting %s: %w", path, err)
-	}
-
-	var seen atomic.Bool
-	return &instance{
-		pid: child.PID(), done: child.Done(),
-		ready: func() bool {
-			if !seen.Load() {
-				seen.Store(bytes.Contains(readFrom(c.log, from), []byte(c.ready)))
-			}
-			return seen.Load()
-		},
-		why: func() string { return fmt.Sprintf("%v: %s", child.Err(), tail(readFrom(c.log, from))) },
-		end: func() {
-			_ = child.Signal(syscall.SIGKILL) // an error means that the process has already ended
-			<-child.Done()
-		},
-	}, nil
+	return string(raw)
 }
 
-// readFrom returns the content of a file from an offset on.
-func readFrom(path string, from int64) []byte {
-	content, err := os.ReadFile(path)
-	if err != nil || int64(len(content)) < from {
-		return nil
-	}
-	return content[from:]
-}
-
-// tail returns the end of a text, for error messages.
-func tail(text []byte) string {
+// problem describes why the part is not ready, for error messages.
+func (p *Part) problem() string {
 	const limit = 2000
-	trimmed := strings.TrimSpace(string(text))
-	return trimmed[max(0, len(trimmed)-limit):]
+	output := p.output()
+	return fmt.Sprintf("%s is not ready: %s\n%s", p.Name, p.History().LastFailure, output[max(0, len(output)-limit):])
 }
 
 // launchPostgres starts PostgreSQL and returns when the server has recovered from a crash, if any.

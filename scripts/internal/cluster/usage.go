@@ -1,11 +1,6 @@
 package cluster
 
-import (
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
-)
+import "github.com/prometheus/procfs"
 
 // Usage is the resource usage of a process.
 type Usage struct {
@@ -21,18 +16,11 @@ func (p *Part) Usage() (Usage, bool) {
 		return Usage{}, false
 	}
 
-	dir := filepath.Join("/proc", strconv.Itoa(pid))
-	open, err := os.ReadDir(filepath.Join(dir, "fd"))
+	process, err := procfs.NewProc(pid)
 	if err != nil {
 		return Usage{}, false
 	}
-
-	content, err := os.ReadFile(filepath.Join(dir, "statm"))
-	fields := strings.Fields(string(content))
-	if err != nil || len(fields) < 2 {
-		return Usage{}, false
-	}
-
-	pages, err := strconv.ParseInt(fields[1], 10, 64)
-	return Usage{PID: pid, Memory: pages * int64(os.Getpagesize()), Descriptors: len(open)}, err == nil
+	open, errOpen := process.FileDescriptorsLen()
+	stat, errStat := process.Stat()
+	return Usage{PID: pid, Memory: int64(stat.ResidentMemory()), Descriptors: open}, errOpen == nil && errStat == nil
 }

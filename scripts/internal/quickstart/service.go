@@ -2,12 +2,11 @@ package quickstart
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,8 +21,7 @@ type Service struct {
 	// Credentials are those that `parley up` wrote for scripts.
 	Credentials
 
-	process *lifecycle.Child
-	output  string // name of the file with the output
+	process *lifecycle.Process
 }
 
 // Start starts `parley up` with additional environment variables, and returns when it is ready. Its
@@ -31,20 +29,14 @@ type Service struct {
 // service outlives the test. The service must be stopped even if Start returns an error.
 func Start(t *testing.T, program, dir string, environment ...string) (*Service, error) {
 	t.Helper()
-	s := &Service{output: filepath.Join(dir, "output")}
-	log, err := os.Create(s.output)
+	s, data := &Service{}, filepath.Join(dir, "data")
+	var err error
+	s.process, err = lifecycle.Program{
+		Name: "parley", Path: program, Args: []string{"up"}, Log: filepath.Join(dir, "output"),
+		Env: slices.Concat(os.Environ(), Environment(data, testkit.FreePort(t)), environment),
+	}.Start(t.Context())
 	if err != nil {
-		return s, fmt.Errorf("creating parley's log: %w", err)
-	}
-	defer log.Close()
-
-	data := filepath.Join(dir, "data")
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, "up")
-	cmd.Env = append(append(os.Environ(), Environment(data, testkit.FreePort(t))...), environment...)
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if s.process, err = lifecycle.StartChild(cmd, syscall.SIGKILL); err != nil {
-		return s, fmt.Errorf("starting parley: %w", err)
+		return s, err
 	}
 
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -60,13 +52,7 @@ func Start(t *testing.T, program, dir string, environment ...string) (*Service, 
 }
 
 // Output returns everything that the service has printed so far.
-func (s *Service) Output() []byte {
-	raw, err := os.ReadFile(s.output)
-	if err != nil {
-		return []byte(err.Error())
-	}
-	return raw
-}
+func (s *Service) Output() []byte { return s.process.Output() }
 
 // Complaints returns the last 40 warnings and errors in the output, for the message of a failed
 // test.
@@ -95,9 +81,7 @@ func (s *Service) Stop() error {
 	defer tick.Stop()
 	for began := time.Now(); !s.process.Ended(); <-tick.C {
 		if testkit.Late(began, 30*time.Second) {
-			_ = s.process.Signal(syscall.SIGKILL) // also ends the service's PostgreSQL
-			<-s.process.Done()
-			return errors.New("parley did not end in time")
+			return errors.Join(errors.New("parley did not end in time"), s.process.Kill()) // also ends the service's PostgreSQL
 		}
 	}
 	return s.process.Err()

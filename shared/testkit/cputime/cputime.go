@@ -20,3 +20,13 @@ func Of(f func()) time.Duration {
 	f()
 	return thread() - began
 }
+
+// Spend uses the given amount of processor time, even on a busy machine.
+func Spend(d time.Duration) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	began := thread()
+	for used := time.Duration(0); used < d; {
+		used = thread() - began
+	}
+}

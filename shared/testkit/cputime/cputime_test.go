@@ -47,3 +47,10 @@ func compute(n int) {
 	}
 	sink = sum
 }
+
+func TestSpend(t *testing.T) {
+	t.Parallel()
+	if used := cputime.Of(func() { cputime.Spend(20 * time.Millisecond) }); used < 20*time.Millisecond {
+		t.Errorf("used %s", used)
+	}
+}

@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"math"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"parley/shared/testkit/modelstub"
+	"parley/shared/testkit/openaistub"
 )
 
 type embedded struct {
@@ -25,28 +27,21 @@ type embedded struct {
 	} `json:"error"`
 }
 
-func embeddings(t *testing.T, base, body string) (int, embedded) {
+func embeddings(t *testing.T, stub http.Handler, body string) (int, embedded) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"/embeddings", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = res.Body.Close() }()
+	res := httptest.NewRecorder()
+	stub.ServeHTTP(res, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/embeddings", strings.NewReader(body)))
 	var got embedded
 	if err := json.NewDecoder(res.Body).Decode(&got); err != nil {
 		t.Fatal(err)
 	}
-	return res.StatusCode, got
+	return res.Code, got
 }
 
 func TestEmbeddings(t *testing.T) {
 	t.Parallel()
-	stub, base := start(t)
-	status, got := embeddings(t, base, `{"model":"m","input":["a ladder","two ladders"]}`)
+	stub := openaistub.New()
+	status, got := embeddings(t, stub, `{"model":"m","input":["a ladder","two ladders"]}`)
 	if status != http.StatusOK || got.Object != "list" || got.Model != "m" || len(got.Data) != 2 || got.Usage.Total != 4 {
 		t.Fatalf("%d, %+v", status, got)
 	}
@@ -55,18 +50,18 @@ func TestEmbeddings(t *testing.T) {
 			t.Errorf("text %d has another's vector", n)
 		}
 	}
-	if status, got = embeddings(t, base, `{"model":"m","input":"alone"}`); status != http.StatusOK || len(got.Data) != 1 {
+	if status, got = embeddings(t, stub, `{"model":"m","input":"alone"}`); status != http.StatusOK || len(got.Data) != 1 {
 		t.Errorf("%d, %+v", status, got)
 	}
 	for body, want := range map[string]int{
 		`{"input":[]}`: http.StatusBadRequest, `{"input":["a"," "]}`: http.StatusBadRequest, `{"input":7}`: http.StatusBadRequest, `{`: http.StatusBadRequest,
 		`{"input":["a","fault 429*1: b"]}`: http.StatusTooManyRequests, `{"input":["fault quota: b"]}`: http.StatusTooManyRequests,
 	} {
-		if status, got = embeddings(t, base, body); status != want || got.Error.Code == "" || len(got.Data) != 0 {
+		if status, got = embeddings(t, stub, body); status != want || got.Error.Code == "" || len(got.Data) != 0 {
 			t.Errorf("%s: %d, %+v", body, status, got)
 		}
 	}
-	if status, _ = embeddings(t, base, `{"input":["fault 429*1: b"]}`); status != http.StatusOK || stub.Count("fault 429*1: b") != 2 {
+	if status, _ = embeddings(t, stub, `{"input":["fault 429*1: b"]}`); status != http.StatusOK || stub.Count("fault 429*1: b") != 2 {
 		t.Errorf("the second time: %d after %d", status, stub.Count("fault 429*1: b"))
 	}
 }

@@ -12,33 +12,24 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"parley/shared/bus"
 	"parley/shared/contract"
 	"parley/shared/domain"
 	"parley/shared/outbound"
-	"parley/shared/secrets"
 	"parley/shared/store/budgetdb"
 	"parley/workers/internal/checkserver"
 	"parley/workers/internal/llm"
+	"parley/workers/internal/signed/signedtest"
 	"parley/workers/internal/tool"
 )
 
 // testEnv is the environment of a check server. The name of each connection determines how the
 // connection behaves.
 type testEnv struct {
+	*signedtest.Bus
+
 	cfg     domain.Config
 	noCfg   error
 	budgets *budgets
-	handle  func(context.Context, bus.ToolMessage) ([]byte, bool)
-	owner   func(bus.ToolMessage) (string, bool)
-	kind    string
-	serving chan struct{}
-}
-
-func (e *testEnv) ServeTool(kind string, cfg bus.ToolOptions, handle func(context.Context, bus.ToolMessage) ([]byte, bool)) (func(context.Context), error) {
-	e.kind, e.handle, e.owner = kind, handle, cfg.Owner
-	close(e.serving)
-	return func(context.Context) {}, nil
 }
 
 func (e *testEnv) Config(_ context.Context, org, agentID string, version int) (domain.Config, error) {
@@ -121,49 +112,21 @@ func (m model) Stream(ctx context.Context, req llm.Request, _ func(llm.Delta)) (
 	return llm.Response{Usage: llm.Usage{InputTokens: 20, OutputTokens: 2}}, err
 }
 
-func signer(t *testing.T) *secrets.Signer {
-	t.Helper()
-	s, err := secrets.NewSigner(strings.Repeat("ab", 32))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 // start runs a server until the test ends.
 func (e *testEnv) start(t *testing.T, newServer func(checkserver.Deps) *checkserver.Server) {
 	t.Helper()
-	e.serving = make(chan struct{})
-	server := newServer(checkserver.Deps{Bus: e, Records: e, Verifier: signer(t), Log: zerolog.Nop()})
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- server.Run(ctx) }()
-	<-e.serving
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
+	e.Bus = signedtest.NewBus()
+	e.Start(t, newServer(checkserver.Deps{Bus: e, Records: e, Verifier: signedtest.Signer(t), Log: zerolog.Nop()}).Run)
 }
 
 func claims(kind string) contract.CheckClaims {
 	return contract.CheckClaims{OrganizationID: "org_1", Kind: kind, AgentID: "ag_1", KeyID: "key_1", Version: 3, Expires: time.Now().Add(30 * time.Second)}
 }
 
-func message(t *testing.T, claims any) bus.ToolMessage {
-	t.Helper()
-	raw, err := json.Marshal(claims)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return bus.ToolMessage{Capability: signer(t).Sign(raw, nil), Deadline: time.Now().Add(30 * time.Second)}
-}
-
 // check requests a check and returns the results as text, one per line, without their durations.
 func (e *testEnv) check(t *testing.T) string {
 	t.Helper()
-	raw, ok := e.handle(t.Context(), message(t, claims(e.kind)))
+	raw, ok := e.Handle(t.Context(), signedtest.Message(t, claims(e.Kind), ""))
 	var reply contract.CheckReply
 	if err := json.Unmarshal(raw, &reply); err != nil || !ok || reply.Unavailable {
 		t.Fatalf("%s, %v, %v", raw, ok, err)
@@ -328,13 +291,13 @@ func TestBudgetsRefuseChecks(t *testing.T) {
 		e := &testEnv{cfg: domain.Config{Model: "openai/hangs"}, budgets: &budgets{lacking: &budgetdb.InsufficientBudget{Budget: domain.Budget{ID: "bud_1"}, Later: true}}}
 		e.start(t, newModels(e))
 		began := time.Now()
-		raw, _ := e.handle(t.Context(), message(t, claims(e.kind)))
+		raw, _ := e.Handle(t.Context(), signedtest.Message(t, claims(e.Kind), ""))
 		var reply contract.CheckReply
 		if err := json.Unmarshal(raw, &reply); err != nil || reply.Lacking == nil || reply.Lacking.ID != "bud_1" || !reply.Later || reply.Checks != nil {
 			t.Errorf("%s, %v", raw, err)
 		}
 		e.budgets.lacking, e.budgets.away = nil, errors.New("the database is away")
-		if raw, _ = e.handle(t.Context(), message(t, claims(e.kind))); string(raw) != `{"unavailable":true}` {
+		if raw, _ = e.Handle(t.Context(), signedtest.Message(t, claims(e.Kind), "")); string(raw) != `{"unavailable":true}` {
 			t.Errorf("without a database: %s", raw)
 		}
 		// The reservation may exist although storing it returned an error, so it must be replaced
@@ -353,19 +316,19 @@ func TestClaims(t *testing.T) {
 	t.Parallel()
 	e := &testEnv{}
 	e.start(t, newTools(e))
-	good, other, noAgent, noVersion := claims(e.kind), claims(contract.KindCheckModels), claims(e.kind), claims(e.kind)
+	good, other, noAgent, noVersion := claims(e.Kind), claims(contract.KindCheckModels), claims(e.Kind), claims(e.Kind)
 	noAgent.AgentID, noVersion.Version = "", 0
 	for name, c := range map[string]contract.CheckClaims{"another kind": other, "no agent": noAgent, "no version": noVersion} {
-		if _, ok := e.owner(message(t, c)); ok {
+		if _, ok := e.Owner(signedtest.Message(t, c, "")); ok {
 			t.Errorf("%s: accepted", name)
 		}
-		if _, ok := e.handle(t.Context(), message(t, c)); ok {
+		if _, ok := e.Handle(t.Context(), signedtest.Message(t, c, "")); ok {
 			t.Errorf("%s: executed", name)
 		}
 	}
 
 	e.noCfg = errors.New("the database is away")
-	if raw, ok := e.handle(t.Context(), message(t, good)); string(raw) != `{"unavailable":true}` || !ok {
+	if raw, ok := e.Handle(t.Context(), signedtest.Message(t, good, "")); string(raw) != `{"unavailable":true}` || !ok {
 		t.Errorf("without a database: %s, %v", raw, ok)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"parley/shared/contract"
 	"parley/shared/domain"
 	"parley/workers/internal/checkserver"
+	"parley/workers/internal/signed/signedtest"
 )
 
 // lister counts how often models are listed.
@@ -30,25 +31,14 @@ func (l *lister) List(context.Context) (domain.ModelList, error) {
 func TestListOfModels(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		e, models := &testEnv{serving: make(chan struct{})}, &lister{err: errors.New("a provider is away")}
-		server := checkserver.NewList(models, checkserver.Deps{Bus: e, Verifier: signer(t), Log: zerolog.Nop()})
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- server.Run(ctx) }()
-		<-e.serving
-		defer func() {
-			stop()
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
-		}()
-
+		e, models := signedtest.NewBus(), &lister{err: errors.New("a provider is away")}
+		e.Start(t, checkserver.NewList(models, checkserver.Deps{Bus: e, Verifier: signedtest.Signer(t), Log: zerolog.Nop()}).Run)
 		ask := func(kind string) (string, bool) {
-			m := message(t, contract.ListModelsClaims{OrganizationID: "org_1", Kind: kind, Expires: time.Now().Add(8 * time.Second)})
-			if _, ok := e.owner(m); !ok {
+			m := signedtest.Message(t, contract.ListModelsClaims{OrganizationID: "org_1", Kind: kind, Expires: time.Now().Add(8 * time.Second)}, "")
+			if _, ok := e.Owner(m); !ok {
 				return "", false
 			}
-			raw, ok := e.handle(t.Context(), m)
+			raw, ok := e.Handle(t.Context(), m)
 			return string(raw), ok
 		}
 		for _, step := range []struct {

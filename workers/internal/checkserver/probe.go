@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
 
+	"parley/shared/contain"
 	"parley/shared/domain"
 	"parley/shared/outbound"
 	"parley/shared/truncate"
@@ -21,9 +21,6 @@ const (
 	maxDetail   = 500 // maximum length of a result in characters
 	maxParallel = 16  // maximum number of probes of a check that run simultaneously
 )
-
-// errPanic replaces a panic of a probe.
-var errPanic = errors.New("the probe panicked")
 
 // probe tries one connection. Endpoints of an agent with the same origin share a probe. Such a
 // probe has the names of all these endpoints, and its result is reported for each name.
@@ -81,16 +78,9 @@ func (p probe) run(ctx context.Context) domain.Check {
 	return domain.Check{OK: err == nil, Detail: truncate.Ellipsis(detail, maxDetail), DurationMS: took.Milliseconds()}
 }
 
-// guarded calls the function try. It converts a panic to an error, because this process also
-// executes other work.
+// guarded calls the function try and converts a panic to an error.
 func (p probe) guarded(ctx context.Context) (detail string, err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			log := zerolog.Ctx(ctx).Error().Str("panic", fmt.Sprintf("%T", cause)) // the panic's text may contain secrets
-			log.Bytes("stack", debug.Stack()).Msg("check panicked")
-			err = errPanic
-		}
-	}()
+	defer contain.Panic(&err, zerolog.Ctx(ctx), "check panicked")
 	return p.try(ctx)
 }
 

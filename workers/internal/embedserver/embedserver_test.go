@@ -15,18 +15,16 @@ import (
 	"parley/shared/bus"
 	"parley/shared/contract"
 	"parley/shared/domain"
-	"parley/shared/secrets"
 	"parley/shared/store/budgetdb"
 	"parley/workers/internal/embed"
 	"parley/workers/internal/embedserver"
 	"parley/workers/internal/llm"
+	"parley/workers/internal/signed/signedtest"
 )
 
 // testEnv is the environment of a server: the bus, the budgets and the embedder.
 type testEnv struct {
-	handle  func(context.Context, bus.ToolMessage) ([]byte, bool)
-	owner   func(bus.ToolMessage) (string, bool)
-	serving chan struct{}
+	*signedtest.Bus
 
 	compute  func(embed.Request) (embed.Vectors, error)
 	lacking  *budgetdb.InsufficientBudget
@@ -34,15 +32,6 @@ type testEnv struct {
 	charged  []budgetdb.Amounts
 	reported []budgetdb.CallUsage
 	call     budgetdb.Call
-}
-
-func (e *testEnv) ServeTool(kind string, cfg bus.ToolOptions, handle func(context.Context, bus.ToolMessage) ([]byte, bool)) (func(context.Context), error) {
-	if kind != contract.KindEmbed {
-		return nil, errors.New(kind)
-	}
-	e.handle, e.owner = handle, cfg.Owner
-	close(e.serving)
-	return func(context.Context) {}, nil
 }
 
 func (e *testEnv) Find(model string) (string, error) {
@@ -69,33 +58,14 @@ func (e *testEnv) ChargeCall(_ context.Context, _ budgetdb.Call, _ string, used 
 	return nil
 }
 
-func signer(t *testing.T) *secrets.Signer {
-	t.Helper()
-	s, err := secrets.NewSigner(strings.Repeat("ab", 32))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 // start runs a server until the test ends. Each token costs 3 millionths of the currency unit.
 func start(t *testing.T, compute func(embed.Request) (embed.Vectors, error)) *testEnv {
 	t.Helper()
-	e := &testEnv{serving: make(chan struct{}), compute: compute}
-	server := embedserver.New(embedserver.Deps{
-		Bus: e, Embedder: e, Budgets: e, Verifier: signer(t), Log: zerolog.Nop(),
+	e := &testEnv{Bus: signedtest.NewBus(), compute: compute}
+	e.Start(t, embedserver.New(embedserver.Deps{
+		Bus: e, Embedder: e, Budgets: e, Verifier: signedtest.Signer(t), Log: zerolog.Nop(),
 		Price: func(_ string, used llm.Usage) int64 { return 3 * used.InputTokens },
-	})
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- server.Run(ctx) }()
-	<-e.serving
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
+	}).Run)
 	return e
 }
 
@@ -103,18 +73,9 @@ func claims() contract.EmbedClaims {
 	return contract.EmbedClaims{OrganizationID: "org_1", KeyID: "key_1", Kind: contract.KindEmbed, Expires: time.Now().Add(30 * time.Second)}
 }
 
-func message(t *testing.T, c any, body string) bus.ToolMessage {
-	t.Helper()
-	raw, err := json.Marshal(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return bus.ToolMessage{Capability: signer(t).Sign(raw, []byte(body)), Body: []byte(body), Deadline: time.Now().Add(30 * time.Second)}
-}
-
 func (e *testEnv) embed(t *testing.T, body string) (reply contract.EmbedReply) {
 	t.Helper()
-	raw, ok := e.handle(t.Context(), message(t, claims(), body))
+	raw, ok := e.Handle(t.Context(), signedtest.Message(t, claims(), body))
 	if err := json.Unmarshal(raw, &reply); err != nil || !ok || len(raw) > 1<<20 {
 		t.Fatalf("%s, %v, %v", raw[:min(len(raw), 200)], ok, err)
 	}
@@ -225,15 +186,15 @@ func TestClaims(t *testing.T) {
 	const body = `{"model":"m","texts":["a"]}`
 	other := claims()
 	other.Kind = contract.KindSearch
-	for name, m := range map[string]bus.ToolMessage{"another kind": message(t, other, body), "no JSON": message(t, claims(), "x")} {
-		if _, ok := e.owner(m); ok {
+	for name, m := range map[string]bus.ToolMessage{"another kind": signedtest.Message(t, other, body), "no JSON": signedtest.Message(t, claims(), "x")} {
+		if _, ok := e.Owner(m); ok {
 			t.Errorf("%s: accepted", name)
 		}
-		if _, ok := e.handle(t.Context(), m); ok {
+		if _, ok := e.Handle(t.Context(), m); ok {
 			t.Errorf("%s: executed", name)
 		}
 	}
-	if owner, ok := e.owner(message(t, claims(), body)); owner != "org_1" || !ok {
+	if owner, ok := e.Owner(signedtest.Message(t, claims(), body)); owner != "org_1" || !ok {
 		t.Errorf("owner = %s, %v", owner, ok)
 	}
 }

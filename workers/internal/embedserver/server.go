@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime/debug"
 
 	"github.com/rs/zerolog"
 
+	"parley/shared/contain"
 	"parley/shared/contract"
 	"parley/shared/telemetry/tracing"
 	"parley/workers/internal/charge"
@@ -22,9 +22,6 @@ const (
 	queue    = 32        // maximum number of calls that wait for a slot
 	maxReply = 900 << 10 // maximum size of a reply in bytes, because a larger one does not fit into a message
 )
-
-// errPanic replaces a panic of the embedder.
-var errPanic = errors.New("the embedding panicked")
 
 // Embedder computes vectors. Its errors are of type *llm.Error, or ctx's error. It is safe for
 // concurrent use.
@@ -86,16 +83,9 @@ func (s *Server) handle(ctx context.Context, claims contract.EmbedClaims, reques
 	return encode(reply)
 }
 
-// guarded computes vectors and converts a panic to an error, because this process also executes
-// other work. It logs the stack but not the text of the panic.
+// guarded computes vectors and converts a panic to an error.
 func (s *Server) guarded(ctx context.Context, r embed.Request) (found embed.Vectors, err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			log := zerolog.Ctx(ctx).Error().Str("panic", fmt.Sprintf("%T", cause)) // the panic's text may quote an input
-			log.Bytes("stack", debug.Stack()).Msg("embedding panicked")
-			err = errPanic
-		}
-	}()
+	defer contain.Panic(&err, zerolog.Ctx(ctx), "embedding panicked")
 	return s.deps.Embedder.Compute(ctx, r)
 }
 

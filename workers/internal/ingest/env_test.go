@@ -7,7 +7,6 @@ import (
 	"database/sql"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -22,6 +21,7 @@ import (
 	"parley/shared/store/accountdb"
 	"parley/shared/store/knowledgedb"
 	"parley/shared/testkit"
+	"parley/shared/testkit/running"
 	"parley/workers/internal/document"
 )
 
@@ -144,17 +144,7 @@ func (r *testEnv) start(read readFunc, change ...func(*Config, *Deps)) (stop fun
 	if err != nil {
 		r.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(r.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- i.Run(ctx) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			r.Errorf("the ingester ended with %v", err)
-		}
-	})
-	r.Cleanup(stop)
-	return stop
+	return running.Start(r, i.Run)
 }
 
 // await waits until the document satisfies a condition.

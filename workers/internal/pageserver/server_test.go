@@ -14,34 +14,19 @@ import (
 	"github.com/rs/zerolog"
 
 	"parley/shared/apierr"
-	"parley/shared/bus"
 	"parley/shared/contract"
 	"parley/shared/domain"
-	"parley/shared/secrets"
 	"parley/workers/internal/document"
 	"parley/workers/internal/pageserver"
+	"parley/workers/internal/signed/signedtest"
 )
-
-const key = "6b6579736b6579736b6579736b6579736b6579736b6579736b6579736b657973"
 
 // testEnv is a page server together with a bus that passes requests directly to it.
 type testEnv struct {
 	*testing.T
-	signer *secrets.Signer
-	serve  func(ctx context.Context, m bus.ToolMessage) ([]byte, bool)
-	owner  func(m bus.ToolMessage) (string, bool)
-	log    bytes.Buffer
-}
+	*signedtest.Bus
 
-// ServeTool stores the handler for the test.
-func (b *testEnv) ServeTool(
-	kind string, cfg bus.ToolOptions, handle func(context.Context, bus.ToolMessage) ([]byte, bool),
-) (func(context.Context), error) {
-	if kind != contract.KindPages || cfg.Slots < 1 {
-		b.Errorf("kind %q, %d slots", kind, cfg.Slots)
-	}
-	b.serve, b.owner = handle, cfg.Owner
-	return func(context.Context) {}, nil
+	log bytes.Buffer
 }
 
 // OpenDocument opens a document of the organization org_1. This organization has two documents:
@@ -80,22 +65,14 @@ func (*testEnv) Picture(_ context.Context, content []byte, page int) (domain.Pag
 
 func newEnv(t *testing.T) *testEnv {
 	t.Helper()
-	signer, err := secrets.NewSigner(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := &testEnv{T: t, signer: signer}
+	b := &testEnv{T: t, Bus: signedtest.NewBus()}
 	s, err := pageserver.New(pageserver.Deps{
-		Bus: b, Documents: b, Renderer: b, Verifier: signer, Metrics: prometheus.NewRegistry(), Log: zerolog.New(&b.log),
+		Bus: b, Documents: b, Renderer: b, Verifier: signedtest.Signer(t), Metrics: prometheus.NewRegistry(), Log: zerolog.New(&b.log),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := s.Run(ctx); err != nil {
-		t.Fatal(err)
-	}
+	b.Start(t, s.Run)
 	return b
 }
 
@@ -110,13 +87,9 @@ func claims(change func(*contract.PageClaims)) contract.PageClaims {
 // ask sends a request. It returns false if the server refuses the claims.
 func (b *testEnv) ask(c contract.PageClaims) (reply contract.PageReply, ok bool) {
 	b.Helper()
-	raw, err := json.Marshal(c)
-	if err != nil {
-		b.Fatal(err)
-	}
-	m := bus.ToolMessage{Capability: b.signer.Sign(raw, nil)}
-	answer, ok := b.serve(b.Context(), m)
-	if _, accepted := b.owner(m); accepted != ok {
+	m := signedtest.Message(b.T, c, "")
+	answer, ok := b.Handle(b.Context(), m)
+	if _, accepted := b.Owner(m); accepted != ok {
 		b.Errorf("%+v: accepted %t, served %t", c, accepted, ok)
 	}
 	if ok && json.Unmarshal(answer, &reply) != nil {

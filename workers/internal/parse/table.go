@@ -32,3 +32,14 @@ func NamesColumns(cells []string, columns int) bool {
 // year reports whether a cell is a year. A year may be the name of a column, although it is a
 // number.
 func year(c string) bool { return len(c) == 4 && (c[:2] == "19" || c[:2] == "20") }
+
+// Filled returns the number of cells that contain text.
+func Filled(cells []string) int {
+	n := 0
+	for _, c := range cells {
+		if strings.TrimSpace(c) != "" {
+			n++
+		}
+	}
+	return n
+}

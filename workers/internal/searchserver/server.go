@@ -3,14 +3,13 @@ package searchserver
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"parley/shared/contain"
 	"parley/shared/contract"
 	"parley/shared/telemetry/tracing"
 	"parley/workers/internal/signed"
@@ -21,9 +20,6 @@ const (
 	maxLimit     = 50
 	maxAnswer    = 900 << 10 // maximum size of a reply in bytes, because a larger reply does not fit into a message
 )
-
-// errPanic replaces a panic of the Searcher.
-var errPanic = errors.New("the search panicked")
 
 // Searcher searches an organization's documents.
 type Searcher interface {
@@ -104,16 +100,9 @@ func (s *Server) handle(ctx context.Context, claims contract.SearchClaims, reque
 	return encode(reply)
 }
 
-// search calls the Searcher and converts a panic to an error, because the process also executes the
-// searches of other organizations.
+// search calls the Searcher and converts a panic to an error.
 func (s *Server) search(ctx context.Context, org string, request contract.SearchRequest) (reply contract.SearchReply, err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			// The panic value may quote the query, so only its type is logged.
-			s.log.Error().Str("panic", fmt.Sprintf("%T", cause)).Bytes("stack", debug.Stack()).Msg("search panicked")
-			err = errPanic
-		}
-	}()
+	defer contain.Panic(&err, &s.log, "search panicked")
 	return s.deps.Searcher.Search(ctx, org, request)
 }
 

@@ -17,21 +17,11 @@ import (
 	"parley/shared/bus"
 	"parley/shared/contract"
 	"parley/shared/domain"
-	"parley/shared/secrets"
 	"parley/shared/testkit"
+	"parley/shared/testkit/running"
 	"parley/workers/internal/searchserver"
+	"parley/workers/internal/signed/signedtest"
 )
-
-const key = "6b6579736b6579736b6579736b6579736b6579736b6579736b6579736b657973"
-
-func signer(t *testing.T) *secrets.Signer {
-	t.Helper()
-	s, err := secrets.NewSigner(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
 
 // searcher is a function that implements Searcher.
 type searcher func(ctx context.Context, org string, r contract.SearchRequest) (contract.SearchReply, error)
@@ -62,21 +52,13 @@ func start(t *testing.T, slots int, s searchserver.Searcher) *service {
 	log := &bytes.Buffer{}
 	served := &ready{Bus: b, ready: make(chan struct{})}
 	server, err := searchserver.New(searchserver.Config{Concurrency: slots}, searchserver.Deps{
-		Bus: served, Searcher: s, Verifier: signer(t), Metrics: prometheus.NewRegistry(), Log: zerolog.New(zerolog.SyncWriter(log)),
+		Bus: served, Searcher: s, Verifier: signedtest.Signer(t), Metrics: prometheus.NewRegistry(), Log: zerolog.New(zerolog.SyncWriter(log)),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- server.Run(ctx) }()
+	running.Start(t, server.Run)
 	<-served.ready
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
 	return &service{T: t, caller: caller, log: log}
 }
 
@@ -104,7 +86,7 @@ func (s *service) ask(claims any, body string) (contract.SearchReply, error) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	return s.send(signer(s.T).Sign(raw, []byte(body)), body)
+	return s.send(signedtest.Signer(s.T).Sign(raw, []byte(body)), body)
 }
 
 func (s *service) send(token, body string) (reply contract.SearchReply, err error) {

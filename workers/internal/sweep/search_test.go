@@ -1,7 +1,6 @@
 package sweep
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 	"parley/shared/domain"
 	"parley/shared/store/rundb"
 	"parley/shared/testkit"
+	"parley/shared/testkit/running"
 )
 
 // A finished run appears in searches within five seconds.
@@ -18,15 +18,7 @@ func TestFinishedRunsAreFoundSoon(t *testing.T) {
 	st, b := open(t, testkit.Postgres(t), testkit.NATS(t))
 	org, agent := newAgent(t, st)
 	ended, _, _ := parked(t, st, org, agent, "", domain.At(time.Now().Add(-time.Second)))
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- New(st, b, zerolog.Nop()).Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	running.Start(t, New(st, b, zerolog.Nop()).Run)
 
 	limit, tick := time.After(time.Minute), time.NewTicker(50*time.Millisecond)
 	defer tick.Stop()
@@ -36,7 +28,7 @@ func TestFinishedRunsAreFoundSoon(t *testing.T) {
 			t.Fatal("the search did not find the run")
 		case <-tick.C:
 		}
-		found, _, err := st.Runs.SearchRuns(ctx, org, rundb.RunFilter{Words: "hi"}, 10)
+		found, _, err := st.Runs.SearchRuns(t.Context(), org, rundb.RunFilter{Words: "hi"}, 10)
 		if err != nil {
 			t.Fatal(err)
 		}

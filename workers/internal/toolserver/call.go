@@ -3,15 +3,14 @@ package toolserver
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"parley/shared/bus"
+	"parley/shared/contain"
 	"parley/shared/contract"
 	"parley/shared/domain"
 	"parley/shared/failpoint"
@@ -43,9 +42,6 @@ const (
 	sentUnsure              // nothing was sent, but BeginSend failed, so the ledger may contain a record of sending
 	sentPerhaps             // the request may have been sent: the ledger contains a record of sending, and the backend continued
 )
-
-// errPanic replaces a panic in a backend. The text of the panic never reaches a model.
-var errPanic = errors.New("the backend panicked")
 
 // handle executes a call and returns the encoded reply. It returns false if the capability does not
 // permit the call.
@@ -199,7 +195,7 @@ func (c *call) list(ctx context.Context, request tool.Request) contract.ToolRepl
 	return contract.ToolReply{Tools: specs(listed.Specs), Absent: listed.Absent}
 }
 
-// callBackend calls the backend. A panic in the backend is returned as errPanic.
+// callBackend calls the backend. A panic in the backend is returned as an error.
 func (c *call) callBackend(ctx context.Context, request tool.Request) (result tool.Result, err error) {
 	err = c.guard(func() (err error) {
 		result, err = c.backend.Call(ctx, request)
@@ -208,15 +204,8 @@ func (c *call) callBackend(ctx context.Context, request tool.Request) (result to
 	return result, err
 }
 
-// guard calls f and converts a panic to an error, because the process also executes other calls.
+// guard calls f and converts a panic to an error.
 func (c *call) guard(f func() error) (err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			// The value of the panic may quote a model's text or a web page, so only its type is
-			// logged.
-			c.log.Error().Str("panic", fmt.Sprintf("%T", cause)).Bytes("stack", debug.Stack()).Msg("tool panicked")
-			err = errPanic
-		}
-	}()
+	defer contain.Panic(&err, &c.log, "tool panicked")
 	return f()
 }

@@ -19,6 +19,8 @@ import (
 	"parley/shared/store/lease"
 	"parley/shared/store/queuedb"
 	"parley/shared/testkit"
+	"parley/shared/testkit/running"
+	"parley/workers/internal/signed/signedtest"
 	"parley/workers/internal/tool"
 	"parley/workers/internal/toolserver"
 )
@@ -53,20 +55,12 @@ func newService(t *testing.T, backends ...tool.Backend) *service {
 	t.Cleanup(s.caller.Close)
 	s.claims = s.begin("a@example.com")
 	server, err := toolserver.New(toolserver.Config{Concurrency: 4, FilesPerOrganization: 32 << 10}, toolserver.Deps{
-		Bus: b, Records: st.Executions, Sources: st.Blobs, Files: st.Blobs, Documents: st.Knowledge, Ledger: st.Executions, Verifier: signer(t), Backends: backends, Metrics: s.gauges, Log: zerolog.Nop(),
+		Bus: b, Records: st.Executions, Sources: st.Blobs, Files: st.Blobs, Documents: st.Knowledge, Ledger: st.Executions, Verifier: signedtest.Signer(t), Backends: backends, Metrics: s.gauges, Log: zerolog.Nop(),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- server.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
+	running.Start(t, server.Run)
 	return s
 }
 

@@ -18,6 +18,8 @@ import (
 	"parley/shared/domain"
 	"parley/shared/secrets"
 	"parley/shared/store/lease"
+	"parley/shared/testkit/running"
+	"parley/workers/internal/signed/signedtest"
 	"parley/workers/internal/tool"
 	"parley/workers/internal/toolserver"
 )
@@ -164,17 +166,6 @@ func (o *fakeEnv) CancelSend(ctx context.Context, _ lease.Held, callID, sender s
 	return true, nil
 }
 
-const key = "6b6579736b6579736b6579736b6579736b6579736b6579736b6579736b657973"
-
-func signer(t *testing.T) *secrets.Signer {
-	t.Helper()
-	s, err := secrets.NewSigner(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 // start runs a server in the environment o until the test ends.
 func start(t *testing.T, o *fakeEnv, metrics prometheus.Registerer, backends ...tool.Backend) {
 	t.Helper()
@@ -186,21 +177,13 @@ func startLogging(t *testing.T, o *fakeEnv, metrics prometheus.Registerer, log z
 	t.Helper()
 	o.wanted = len(backends)
 	s, err := toolserver.New(toolserver.Config{Concurrency: 8, FilesPerOrganization: 1000}, toolserver.Deps{
-		Bus: o, Records: o, Sources: o, Files: &o.files, Documents: &o.docs, Ledger: o, Verifier: signer(t), Backends: backends, Metrics: metrics, Log: log,
+		Bus: o, Records: o, Sources: o, Files: &o.files, Documents: &o.docs, Ledger: o, Verifier: signedtest.Signer(t), Backends: backends, Metrics: metrics, Log: log,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- s.Run(ctx) }()
+	running.Start(t, s.Run)
 	<-o.ready
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
 }
 
 func capability() contract.Capability {
@@ -228,7 +211,7 @@ func sealed(t *testing.T, c contract.Capability, r contract.ToolRequest) bus.Too
 	if err != nil {
 		t.Fatal(err)
 	}
-	return bus.ToolMessage{Capability: signer(t).Sign(claims, body), Body: body, Deadline: c.Expires}
+	return bus.ToolMessage{Capability: signedtest.Signer(t).Sign(claims, body), Body: body, Deadline: c.Expires}
 }
 
 func (o *fakeEnv) answer(t *testing.T, m bus.ToolMessage) contract.ToolReply {
@@ -419,7 +402,7 @@ func TestCapabilities(t *testing.T) {
 	}
 	good := sealed(t, capability(), request(true))
 	raw := func(claims, body string) bus.ToolMessage {
-		return bus.ToolMessage{Capability: signer(t).Sign([]byte(claims), []byte(body)), Body: []byte(body)}
+		return bus.ToolMessage{Capability: signedtest.Signer(t).Sign([]byte(claims), []byte(body)), Body: []byte(body)}
 	}
 	for name, m := range map[string]bus.ToolMessage{
 		"none":          {Body: good.Body},
@@ -637,22 +620,17 @@ func TestAServerStopsAllKindsWithin20Seconds(t *testing.T) {
 	o := newOffice(endpoints)
 	o.wanted = 2
 	kinds := []tool.Backend{backend{kind: "a"}, backend{kind: "b"}}
-	deps := toolserver.Deps{Bus: o, Records: o, Sources: o, Ledger: o, Verifier: signer(t), Backends: kinds, Metrics: prometheus.NewRegistry(), Log: zerolog.Nop()}
+	deps := toolserver.Deps{Bus: o, Records: o, Sources: o, Ledger: o, Verifier: signedtest.Signer(t), Backends: kinds, Metrics: prometheus.NewRegistry(), Log: zerolog.Nop()}
 	s, err := toolserver.New(toolserver.Config{Concurrency: 8}, deps)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- s.Run(ctx) }()
+	stop := running.Start(t, s.Run)
 	<-o.ready
 	if got := o.serving["a"]; got.Slots != 8 || got.Queue != 2 {
 		t.Errorf("serving %+v", got)
 	}
-	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	stop()
 	if got := strings.Join(o.stopped, ", "); !strings.Contains(got, "a within 20s") || !strings.Contains(got, "b within 20s") {
 		t.Errorf("stopped %s", got)
 	}

@@ -14,6 +14,7 @@ import (
 	"parley/shared/bus"
 	"parley/shared/contract"
 	"parley/shared/domain"
+	"parley/workers/internal/signed/signedtest"
 	"parley/workers/internal/tool"
 )
 
@@ -51,7 +52,7 @@ func TestSideEffectsGoThroughTheLedger(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			m = bus.ToolMessage{Capability: signer(t).Sign(raw, []byte(body)), Body: []byte(body)}
+			m = bus.ToolMessage{Capability: signedtest.Signer(t).Sign(raw, []byte(body)), Body: []byte(body)}
 		}
 		raw, ok := o.handlers[kind](t.Context(), m)
 		if !ok {

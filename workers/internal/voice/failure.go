@@ -4,11 +4,9 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"io/fs"
 	"net"
 	"os/exec"
-	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -22,24 +20,11 @@ const (
 	retryAfter = 250 * time.Millisecond
 )
 
-// errPanic replaces a panic. The value of the panic may quote speech.
-var errPanic = errors.New("the backend panicked")
-
 // defaultMessages contains the messages for failures for which the backend supplies none, by error
 // code.
 var defaultMessages = map[string]string{
 	speech.CodeTranscription: "The speech could not be transcribed.",
 	speech.CodeSpeech:        "Speech synthesis of the answer failed.",
-}
-
-// contain is deferred around calls of a backend. It converts a panic to an error, because the
-// process also serves other voice sessions.
-func (l *session) contain(err *error) {
-	if cause := recover(); cause != nil {
-		// The value of the panic may quote speech, so only its type is logged.
-		l.log.Error().Str("panic", fmt.Sprintf("%T", cause)).Bytes("stack", debug.Stack()).Msg("speech backend panicked")
-		*err = errPanic
-	}
 }
 
 // shouldRetry reports whether a failed call is retried, and after which delay. tries is the number

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"parley/shared/contain"
 	"parley/shared/contract"
 	"parley/shared/lifecycle"
 	"parley/workers/internal/speech"
@@ -338,7 +339,7 @@ func (l *session) callTranscriber(ctx context.Context, request speech.Utterance)
 	}
 	began := time.Now()
 	defer func() { observe(l.metrics.transcription, began, err) }()
-	defer l.contain(&err)
+	defer contain.Panic(&err, &l.log, "speech backend panicked")
 	return l.deps.Transcriber.Transcribe(ctx, request)
 }
 

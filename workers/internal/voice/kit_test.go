@@ -18,27 +18,18 @@ import (
 
 	"parley/shared/bus"
 	"parley/shared/contract"
-	"parley/shared/secrets"
 	"parley/shared/testkit"
+	"parley/shared/testkit/running"
+	"parley/workers/internal/signed/signedtest"
 	"parley/workers/internal/speech"
 	"parley/workers/internal/voice"
 )
 
 const (
-	key  = "6b6579736b6579736b6579736b6579736b6579736b6579736b6579736b657973"
 	rate = contract.VoiceRate
 	ms   = rate / 1000
 	wait = 20 * time.Second // time limit for events that certainly arrive
 )
-
-func signer(t *testing.T) *secrets.Signer {
-	t.Helper()
-	s, err := secrets.NewSigner(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
 
 // script is a Transcriber and a Synthesizer whose methods call functions of the test.
 type script struct {
@@ -119,22 +110,13 @@ func start(t *testing.T, s script) *service {
 	log, registry := &lockedBuffer{}, prometheus.NewRegistry()
 	served := &ready{Bus: b, ready: make(chan struct{})}
 	server, err := voice.New(voice.Config{MaxSessions: 10}, voice.Deps{
-		Bus: served, Transcriber: s, Synthesizer: s, Verifier: signer(t), Metrics: registry, Log: zerolog.New(log),
+		Bus: served, Transcriber: s, Synthesizer: s, Verifier: signedtest.Signer(t), Metrics: registry, Log: zerolog.New(log),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- server.Run(ctx) }()
+	stop := running.Start(t, server.Run)
 	<-served.ready
-	stop := sync.OnceFunc(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	t.Cleanup(stop)
 	return &service{T: t, caller: caller, log: log, metrics: registry, stop: stop}
 }
 
@@ -181,7 +163,7 @@ func (s *service) try(claims any, open contract.VoiceOpen) (*bus.VoiceSession, e
 	}
 	ctx, cancel := context.WithTimeout(s.Context(), wait)
 	defer cancel()
-	return s.caller.Open(ctx, signer(s.T).Sign(raw, body), body)
+	return s.caller.Open(ctx, signedtest.Signer(s.T).Sign(raw, body), body)
 }
 
 // session is the ingress's end of a session. It stores the data that it receives.

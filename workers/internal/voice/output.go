@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"parley/shared/contain"
 	"parley/shared/contract"
 	"parley/shared/lifecycle"
 	"parley/workers/internal/speech"
@@ -215,7 +216,7 @@ func (l *session) deliver(ctx context.Context, piece sound) error {
 func (l *session) callSynthesizer(ctx context.Context, request speech.Line, out func([]byte) error) (err error) {
 	began, first := time.Now(), true
 	defer func() { observe(l.metrics.synthesis, began, err) }()
-	defer l.contain(&err)
+	defer contain.Panic(&err, &l.log, "speech backend panicked")
 	return l.deps.Synthesizer.Synthesize(ctx, request, func(pcm []byte) error {
 		if first && len(pcm) > 0 {
 			l.metrics.first.Observe(time.Since(began).Seconds())

@@ -5,12 +5,12 @@ import (
 	crand "crypto/rand"
 	"encoding/base64"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"parley/shared/lifecycle"
 )
 
 // service is a complete Parley that only the proof uses. Its parts are restarted until the context
@@ -35,7 +35,11 @@ func startService(ctx context.Context, dir string, workers int, size sizes, ledg
 		return nil, fmt.Errorf("finding this program: %w", err)
 	}
 
-	ports, err := freePorts(ctx, 3)
+	if err := os.MkdirAll(filepath.Join(dir, "logs"), 0o700); err != nil {
+		return nil, fmt.Errorf("creating log directory: %w", err)
+	}
+
+	ports, err := lifecycle.FreePorts(ctx, 3)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +111,8 @@ func (s *service) part(kind, name, ready string, args ...string) *part {
 
 // command describes a process of the service. Its output goes to a log file with the given name.
 func (s *service) command(log, ready string, args ...string) command {
-	return command{path: s.exe, args: args, env: s.env, dir: s.dir, log: filepath.Join(s.dir, "logs", log+".log"), ready: ready}
+	program := lifecycle.Program{Name: args[0], Path: s.exe, Args: args, Env: s.env, Dir: s.dir, Log: filepath.Join(s.dir, "logs", log+".log")}
+	return command{Program: program, ready: ready}
 }
 
 // settings returns the complete environment of the processes. It contains no setting of Parley from
@@ -140,29 +145,4 @@ func (s *service) unexpectedEnds() (all []string) {
 		all = append(all, p.unexpectedEnds()...)
 	}
 	return all
-}
-
-// These ports are below the range of ephemeral ports, which starts at 32768. Therefore no outgoing
-// connection can take the port of a part while the part restarts.
-const (
-	firstPort = 24000
-	portCount = 8000
-)
-
-// freePorts finds n unused loopback ports.
-func freePorts(ctx context.Context, n int) ([]int, error) {
-	var ports []int
-	var lc net.ListenConfig
-	for range 20 * n {
-		port := firstPort + rand.IntN(portCount) //nolint:gosec // G404: not a secret
-		listener, err := lc.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		if err != nil {
-			continue
-		}
-		defer listener.Close() // all listeners stay open until the function returns, so that each has a different port
-		if ports = append(ports, port); len(ports) == n {
-			return ports, nil
-		}
-	}
-	return nil, fmt.Errorf("no free port between %d and %d", firstPort, firstPort+portCount-1)
 }

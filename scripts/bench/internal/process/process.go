@@ -1,28 +1,20 @@
 package process
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"syscall"
 	"time"
 
 	"parley/shared/lifecycle"
 )
 
-const (
-	pollEvery = 10 * time.Millisecond
-	patience  = 10 * time.Second // time between SIGTERM and SIGKILL
-	tailBytes = 2000
-)
+// patience is the time between SIGTERM and SIGKILL.
+const patience = 10 * time.Second
 
 // Config describes the process to start.
 type Config struct {
@@ -35,61 +27,35 @@ type Config struct {
 
 // Process is a server that the bench has started. It is killed if the bench dies.
 type Process struct {
-	Name  string
-	child *lifecycle.Child
-	log   string
+	*lifecycle.Process
+
+	Name string
 }
 
-// Start starts a process and adds it to the group. It does not wait until the process is ready.
+// Start starts a process and adds it to the group. It does not wait until the process is ready. The
+// process has its own session, so it does not receive the Ctrl-C of a terminal. The bench receives
+// it and stops all processes in order.
 func (g *Group) Start(ctx context.Context, c Config) (*Process, error) {
-	path := filepath.Join(c.LogsDir, c.Name+".log")
-	log, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("opening log of %s: %w", c.Name, err)
-	}
-	defer log.Close() // the process has its own descriptor of the log file
-
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), c.Path, c.Args...)
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
+	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
 	for name, value := range c.Env {
-		cmd.Env = append(cmd.Env, name+"="+value)
+		env = append(env, name+"="+value)
 	}
-
-	// The process gets its own process group, so it does not receive the Ctrl-C of a terminal. The
-	// bench receives it and stops all processes in order.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	child, err := lifecycle.StartChild(cmd, syscall.SIGKILL)
+	program := lifecycle.Program{Name: c.Name, Path: c.Path, Args: c.Args, Env: env, Log: filepath.Join(c.LogsDir, c.Name+".log")}
+	started, err := program.Start(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("starting %s: %w", c.Name, err)
+		return nil, err
 	}
-	p := &Process{Name: c.Name, child: child, log: path}
+	p := &Process{started, c.Name}
 	g.processes = append(g.processes, p)
 	return p, nil
 }
 
-// PID returns the process id.
-func (p *Process) PID() int { return p.child.PID() }
-
 // Err returns an error with the end of the log if the process has ended, and otherwise nil.
 func (p *Process) Err() error {
-	if !p.child.Ended() {
+	if !p.Ended() {
 		return nil
 	}
-	how := "with status 0"
-	if err := p.child.Err(); err != nil {
-		how = err.Error()
-	}
-	return fmt.Errorf("%s: process ended: %s\n%s", p.Name, how, p.tail())
-}
-
-// tail returns the end of the process's log.
-func (p *Process) tail() string {
-	raw, err := os.ReadFile(p.log)
-	if err != nil {
-		return err.Error()
-	}
-	return string(bytes.TrimSpace(raw[max(0, len(raw)-tailBytes):]))
+	return fmt.Errorf("%s: process ended: %s", p.Name, p.Why())
 }
 
 // AwaitOK waits until a GET request for the URL returns 200. It returns an error if ctx or the
@@ -101,66 +67,41 @@ func (p *Process) AwaitOK(ctx context.Context, url string) error {
 	if err != nil {
 		return fmt.Errorf("waiting for %s: %w", p.Name, err)
 	}
-
-	for {
-		if res, err := client.Do(req); err == nil {
-			_ = res.Body.Close() // only the status is of interest
-			if res.StatusCode == http.StatusOK {
-				return nil
-			}
+	return p.AwaitReady(ctx, func() bool {
+		res, err := client.Do(req)
+		if err != nil {
+			return false
 		}
-		if p.child.Ended() {
-			return p.Err()
-		}
-		if err := lifecycle.Sleep(ctx, pollEvery); err != nil {
-			return fmt.Errorf("waiting for %s: %w\n%s", p.Name, err, p.tail())
-		}
-	}
+		_ = res.Body.Close() // only the status is of interest
+		return res.StatusCode == http.StatusOK
+	})
 }
 
 // Stop terminates the process and waits until it has ended. A process that does not end within
 // patience is killed. Stop returns an error if the process had already ended.
 func (p *Process) Stop() error {
-	if p.child.Ended() {
+	if p.Ended() {
 		return p.Err()
 	}
 
-	err := p.child.Signal(syscall.SIGTERM)
+	err := p.Signal(syscall.SIGTERM)
 	late := time.NewTimer(patience)
 	defer late.Stop()
 
 	select {
-	case <-p.child.Done():
+	case <-p.Done():
 		return err
 	case <-late.C:
 	}
 
-	err = errors.Join(err, fmt.Errorf("%s did not stop within %s and was killed", p.Name, patience), p.child.Signal(syscall.SIGKILL))
-	<-p.child.Done()
-	return err
+	return errors.Join(err, fmt.Errorf("%s did not stop within %s and was killed", p.Name, patience), p.Kill())
 }
-
-// Ports of the servers, below the range of ephemeral ports, which starts at 32768. An outgoing
-// connection could take an ephemeral port before a server listens on it. Tests use other ports,
-// below these.
-const (
-	firstPort = 24000
-	portCount = 8000
-)
 
 // FreePort returns a TCP port on the loopback interface on which no process listens.
 func FreePort(ctx context.Context) (int, error) {
-	var failure error
-	for range 100 {
-		port := firstPort + rand.N(portCount) //nolint:gosec // G404: not a secret
-		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		if err == nil {
-			err = listener.Close()
-		}
-		if err == nil {
-			return port, nil
-		}
-		failure = err
+	ports, err := lifecycle.FreePorts(ctx, 1)
+	if err != nil {
+		return 0, err
 	}
-	return 0, fmt.Errorf("looking for a free port: %w", failure)
+	return ports[0], nil
 }

@@ -12,6 +12,7 @@ import (
 	_ "github.com/lib/pq" // the PostgreSQL driver of admin
 	"github.com/rs/zerolog"
 
+	"parley/shared/lifecycle"
 	"parley/shared/store/pgserver"
 )
 
@@ -85,15 +86,12 @@ func (s *Servers) StartNATS(ctx context.Context, name string) (natsURL string, e
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 
-	port, err := FreePort(ctx)
-	if err != nil {
-		return "", err
-	}
-	monitor, err := FreePort(ctx)
+	ports, err := lifecycle.FreePorts(ctx, 2)
 	if err != nil {
 		return "", err
 	}
 
+	port, monitor := ports[0], ports[1]
 	server, err := s.nats.Start(ctx, Config{Name: name, Path: s.config.NATS, LogsDir: s.config.Dir, Args: []string{
 		"--addr", "127.0.0.1", "--port", strconv.Itoa(port), "--http_port", strconv.Itoa(monitor),
 		"--jetstream", "--store_dir", filepath.Join(s.config.Dir, name),

@@ -22,21 +22,27 @@ func say(text string) llm.Request {
 
 func ignore(llm.Delta) {}
 
-// against returns a model that sends its requests to the given handler.
-func against(t *testing.T, h http.Handler) llm.Model {
+// model returns a model of the server at an address; "" is Anthropic's own service.
+func model(t *testing.T, address, name string) llm.Model {
 	t.Helper()
-	server := httptest.NewServer(h)
-	t.Cleanup(server.Close)
-	p, err := anthropic.New(anthropic.Config{APIKey: "sk-leak", BaseURL: server.URL})
+	p, err := anthropic.New(anthropic.Config{APIKey: "sk-leak", BaseURL: address})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.Close)
-	m, err := p.Model("claude-sonnet-5-5")
+	m, err := p.Model(name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return m
+}
+
+// against returns a model that sends its requests to the given handler.
+func against(t *testing.T, h http.Handler, name string) llm.Model {
+	t.Helper()
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	return model(t, server.URL, name)
 }
 
 type textBlock struct {
@@ -82,21 +88,13 @@ func (s sent) shape() string {
 	return b.String()
 }
 
-func send(t *testing.T, model string, req llm.Request) sent {
+func send(t *testing.T, name string, req llm.Request) sent {
 	t.Helper()
 	stub := anthropicstub.New()
 	stub.RequireKey("sk-leak")
 	server := httptest.NewServer(stub)
 	t.Cleanup(server.Close)
-	p, err := anthropic.New(anthropic.Config{APIKey: "sk-leak", BaseURL: server.URL + "/gateway"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := p.Model(model)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := m.Stream(t.Context(), req, ignore); err != nil {
+	if _, err := model(t, server.URL+"/gateway", name).Stream(t.Context(), req, ignore); err != nil {
 		t.Fatalf("%v: %v", err, errors.Unwrap(err))
 	}
 	var s sent
@@ -189,7 +187,7 @@ func TestThinkingGoesBack(t *testing.T) {
 		http.ServeFile(w, r, "testdata/thinking.sse")
 	})
 	req := say("How high is it?")
-	res, err := against(t, recorded).Stream(t.Context(), req, ignore)
+	res, err := against(t, recorded, "claude-sonnet-5-5").Stream(t.Context(), req, ignore)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,13 +230,8 @@ func TestSizes(t *testing.T) {
 		{"qwen3", 32_000, 9_000, 9_000},
 	}
 	for _, tt := range tests {
-		p, err := anthropic.New(anthropic.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		m, err := p.Model(tt.model)
-		if err != nil || m.Info() != (llm.Info{Name: "anthropic/" + tt.model, ContextTokens: tt.context}) {
-			t.Errorf("%s: %+v, %v", tt.model, m.Info(), err)
+		if got := model(t, "", tt.model).Info(); got != (llm.Info{Name: "anthropic/" + tt.model, ContextTokens: tt.context}) {
+			t.Errorf("%s: %+v", tt.model, got)
 		}
 		req := say("hi")
 		req.MaxTokens = tt.asked
@@ -256,7 +249,7 @@ func TestScript(t *testing.T) {
 		anthropicstub.Reply{Deltas: []string{"He", "", "y [", "1]"}, ToolCalls: []anthropicstub.ToolCall{{ID: "x", Name: "pay", Arguments: `{"to":"me"`}}},
 		anthropicstub.Reply{Text: "done"},
 	)
-	m := against(t, stub)
+	m := against(t, stub, "claude-sonnet-5-5")
 	var deltas []string
 	res, err := m.Stream(t.Context(), say("a"), func(d llm.Delta) { deltas = append(deltas, d.Text) })
 	if err != nil || !slices.Equal(deltas, []string{"He", "y [", "1]"}) || res.Text != "Hey [1]" || res.StopReason != llm.StopToolCalls ||

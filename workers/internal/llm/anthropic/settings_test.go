@@ -1,14 +1,11 @@
 package anthropic_test
 
 import (
-	"encoding/json"
-	"net/http/httptest"
 	"testing"
 
 	"parley/shared/domain"
 	"parley/shared/testkit/anthropicstub"
 	"parley/workers/internal/llm"
-	"parley/workers/internal/llm/anthropic"
 	"parley/workers/internal/llm/llmtest"
 )
 
@@ -35,35 +32,13 @@ func TestSettingsOnTheWire(t *testing.T) {
 		}, `{"max_tokens":9,"output_config":{"effort":"xhigh"}}`},
 	} {
 		stub := anthropicstub.New()
-		server := httptest.NewServer(stub)
-		t.Cleanup(server.Close)
-		p, err := anthropic.New(anthropic.Config{BaseURL: server.URL})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(p.Close)
-		m, err := p.Model(c.model)
-		if err != nil {
-			t.Fatal(err)
-		}
 		req := llmtest.Request()
 		req.MaxTokens, req.Settings, req.Tools = 9, c.settings, []llm.ToolSpec{{Name: "now"}}[:c.tools]
-		if _, err := m.Stream(t.Context(), req, ignore); err != nil {
+		if _, err := against(t, stub, c.model).Stream(t.Context(), req, ignore); err != nil {
 			t.Fatal(err)
 		}
-		var body map[string]json.RawMessage
-		if err := json.Unmarshal(stub.Requests()[0].Body, &body); err != nil {
-			t.Fatal(err)
-		}
-		sent := map[string]any{}
-		for _, name := range names {
-			var value any
-			if raw, ok := body[name]; ok && json.Unmarshal(raw, &value) == nil {
-				sent[name] = value
-			}
-		}
-		if got, err := json.Marshal(sent); err != nil || string(got) != c.want {
-			t.Errorf("%s: sent %s, %v, want %s", c.name, got, err, c.want)
+		if got := llmtest.Fields(t, stub.Requests()[0].Body, names...); got != c.want {
+			t.Errorf("%s: sent %s, want %s", c.name, got, c.want)
 		}
 	}
 }

@@ -18,6 +18,21 @@ import (
 	"parley/workers/internal/llm/openai"
 )
 
+// model returns a model of the server at an address; "" is OpenAI's own service.
+func model(t *testing.T, address, name string) llm.Model {
+	t.Helper()
+	p, err := openai.New(openai.Config{APIKey: "sk-leak", BaseURL: address})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	m, err := p.Model(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
 // TestWire checks the form in which the server receives requests.
 func TestWire(t *testing.T) {
 	t.Parallel()
@@ -32,16 +47,7 @@ func TestWire(t *testing.T) {
 	}
 	server := httptest.NewServer(stub)
 	t.Cleanup(server.Close)
-	p, err := openai.New(openai.Config{APIKey: "sk-leak", BaseURL: server.URL + "/v1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.Close)
-	m, err := p.Model("gpt-5-mini")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := m.Stream(t.Context(), req, func(llm.Delta) {}); err != nil {
+	if _, err := model(t, server.URL+"/v1", "gpt-5-mini").Stream(t.Context(), req, func(llm.Delta) {}); err != nil {
 		t.Fatal(err)
 	}
 	got := stub.Requests()[0]
@@ -77,13 +83,9 @@ func TestWire(t *testing.T) {
 
 func TestContextTokens(t *testing.T) {
 	t.Parallel()
-	p, err := openai.New(openai.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for name, size := range map[string]int{"gpt-4o-mini": 128_000, "meta-llama/Llama-3.3-70B": 32_000, "gpt-5-mini": 400_000} {
-		if m, err := p.Model(name); err != nil || m.Info() != (llm.Info{Name: "openai/" + name, ContextTokens: size}) {
-			t.Errorf("%s: %v", name, err)
+		if got := model(t, "", name).Info(); got != (llm.Info{Name: "openai/" + name, ContextTokens: size}) {
+			t.Errorf("%s: %+v", name, got)
 		}
 	}
 }
@@ -104,15 +106,7 @@ func TestCallsShareAConnection(t *testing.T) {
 	}
 	server.Start()
 	t.Cleanup(server.Close)
-	p, err := openai.New(openai.Config{BaseURL: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.Close)
-	m, err := p.Model("gpt-5-mini")
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := model(t, server.URL, "gpt-5-mini")
 	for range 20 {
 		if res, err := m.Stream(t.Context(), llmtest.Request(), func(llm.Delta) {}); err != nil || res.Text != "hi" {
 			t.Fatalf("answered %q, %v", res.Text, err)

@@ -1,7 +1,6 @@
 package openai_test
 
 import (
-	"encoding/json"
 	"net/http/httptest"
 	"testing"
 
@@ -9,7 +8,6 @@ import (
 	"parley/shared/testkit/openaistub"
 	"parley/workers/internal/llm"
 	"parley/workers/internal/llm/llmtest"
-	"parley/workers/internal/llm/openai"
 )
 
 // The server receives the settings under the names that its protocol defines.
@@ -35,33 +33,14 @@ func TestSettingsOnTheWire(t *testing.T) {
 		stub := openaistub.New()
 		server := httptest.NewServer(stub)
 		t.Cleanup(server.Close)
-		p, err := openai.New(openai.Config{BaseURL: server.URL + "/v1"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(p.Close)
-		m, err := p.Model("m")
-		if err != nil {
-			t.Fatal(err)
-		}
 		req := llmtest.Request()
 		req.Tools = []llm.ToolSpec{{Name: "now"}}
 		c.req(&req)
-		if _, err := m.Stream(t.Context(), req, func(llm.Delta) {}); err != nil {
+		if _, err := model(t, server.URL+"/v1", "m").Stream(t.Context(), req, func(llm.Delta) {}); err != nil {
 			t.Fatal(err)
 		}
-		var body map[string]json.RawMessage
-		if err := json.Unmarshal(stub.Requests()[0].Body, &body); err != nil {
-			t.Fatal(err)
-		}
-		sent := map[string]json.RawMessage{}
-		for _, name := range names {
-			if value, ok := body[name]; ok {
-				sent[name] = value
-			}
-		}
-		if got, err := json.Marshal(sent); err != nil || string(got) != c.want {
-			t.Errorf("%s: sent %s, %v, want %s", c.name, got, err, c.want)
+		if got := llmtest.Fields(t, stub.Requests()[0].Body, names...); got != c.want {
+			t.Errorf("%s: sent %s, want %s", c.name, got, c.want)
 		}
 	}
 }

@@ -59,6 +59,17 @@ type failure struct {
 
 func protocols() []*protocol { return []*protocol{overOpenAI(), overAnthropic()} }
 
+// each runs a test once for each protocol.
+func each(t *testing.T, test func(t *testing.T, p *protocol)) {
+	t.Helper()
+	for _, p := range protocols() {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, p)
+		})
+	}
+}
+
 // new returns the model with the given name. Its provider has the settings cfg.
 func (p *protocol) new(t *testing.T, cfg openai.Config, name string) llm.Model {
 	t.Helper()

@@ -59,60 +59,56 @@ func summary(r llm.Response) string {
 
 func TestReplayedAnswers(t *testing.T) {
 	t.Parallel()
-	for _, p := range protocols() {
-		t.Run(p.name, func(t *testing.T) {
-			t.Parallel()
-			for name, want := range p.answers {
-				t.Run(name, func(t *testing.T) {
-					t.Parallel()
-					deltas := ""
-					res, err := p.replay(t, name+".sse", nil).Stream(t.Context(), question(), func(d llm.Delta) {
-						if d.Text == "" {
-							t.Error("an empty delta")
-						}
-						deltas += d.Text
-					})
-					if err != nil {
-						t.Fatal(err)
+	each(t, func(t *testing.T, p *protocol) {
+		t.Helper()
+		for name, want := range p.answers {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				deltas := ""
+				res, err := p.replay(t, name+".sse", nil).Stream(t.Context(), question(), func(d llm.Delta) {
+					if d.Text == "" {
+						t.Error("an empty delta")
 					}
-					if got := summary(res); got != want {
-						t.Errorf("got  %s\nwant %s", got, want)
-					}
-					if deltas != res.Text || res.Model != p.name+"/"+p.model {
-						t.Errorf("deltas %q, model %s", deltas, res.Model)
-					}
+					deltas += d.Text
 				})
-			}
-		})
-	}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := summary(res); got != want {
+					t.Errorf("got  %s\nwant %s", got, want)
+				}
+				if deltas != res.Text || res.Model != p.name+"/"+p.model {
+					t.Errorf("deltas %q, model %s", deltas, res.Model)
+				}
+			})
+		}
+	})
 }
 
 func TestReplayedFailures(t *testing.T) {
 	t.Parallel()
-	for _, p := range protocols() {
-		t.Run(p.name, func(t *testing.T) {
-			t.Parallel()
-			for name, want := range p.failures {
-				t.Run(name, func(t *testing.T) {
-					t.Parallel()
-					res, err := p.replay(t, name, nil).Stream(t.Context(), question(), ignore)
-					var e *llm.Error
-					if !errors.As(err, &e) || e.Kind != want.kind || e.Retryable != want.retryable {
-						t.Errorf("got %#v (%v)", e, err)
+	each(t, func(t *testing.T, p *protocol) {
+		t.Helper()
+		for name, want := range p.failures {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				res, err := p.replay(t, name, nil).Stream(t.Context(), question(), ignore)
+				var e *llm.Error
+				if !errors.As(err, &e) || e.Kind != want.kind || e.Retryable != want.retryable {
+					t.Errorf("got %#v (%v)", e, err)
+				}
+				if res.Text != "" || len(res.ToolCalls) > 0 {
+					t.Errorf("a failed call = %+v", res)
+				}
+				checkProvider(t, name, e.Provider)
+				for cause := err; cause != nil; cause = errors.Unwrap(cause) {
+					if strings.Contains(cause.Error(), "leak") {
+						t.Errorf("contains a secret: %v", cause)
 					}
-					if res.Text != "" || len(res.ToolCalls) > 0 {
-						t.Errorf("a failed call = %+v", res)
-					}
-					checkProvider(t, name, e.Provider)
-					for cause := err; cause != nil; cause = errors.Unwrap(cause) {
-						if strings.Contains(cause.Error(), "leak") {
-							t.Errorf("contains a secret: %v", cause)
-						}
-					}
-				})
-			}
-		})
-	}
+				}
+			})
+		}
+	})
 }
 
 // checkProvider checks the part of a recorded response that admins can read. This part must contain
@@ -155,22 +151,20 @@ func TestProvidersExplainThemselves(t *testing.T) {
 // TestEveryRecordingIsReplayed fails if there is a recording that no test uses.
 func TestEveryRecordingIsReplayed(t *testing.T) {
 	t.Parallel()
-	for _, p := range protocols() {
-		t.Run(p.name, func(t *testing.T) {
-			t.Parallel()
-			files, err := filepath.Glob(filepath.Join("..", p.name, "testdata", "[a-z]*.*"))
-			if err != nil || len(files) == 0 {
-				t.Fatalf("%d files, %v", len(files), err)
+	each(t, func(t *testing.T, p *protocol) {
+		t.Helper()
+		files, err := filepath.Glob(filepath.Join("..", p.name, "testdata", "[a-z]*.*"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%d files, %v", len(files), err)
+		}
+		for _, f := range files {
+			name := filepath.Base(f)
+			_, answers := p.answers[strings.TrimSuffix(name, ".sse")]
+			if _, fails := p.failures[name]; !answers && !fails {
+				t.Errorf("%s is replayed by no test", f)
 			}
-			for _, f := range files {
-				name := filepath.Base(f)
-				_, answers := p.answers[strings.TrimSuffix(name, ".sse")]
-				if _, fails := p.failures[name]; !answers && !fails {
-					t.Errorf("%s is replayed by no test", f)
-				}
-			}
-		})
-	}
+		}
+	})
 }
 
 func TestRetryAfter(t *testing.T) {
@@ -190,21 +184,19 @@ func TestRetryAfter(t *testing.T) {
 		"no number":    {http.Header{"Retry-After": {"NaN"}}, 0, 0},
 		"words":        {http.Header{"Retry-After": {"soon"}}, 0, 0},
 	}
-	for _, p := range protocols() {
-		t.Run(p.name, func(t *testing.T) {
-			t.Parallel()
-			for name, tt := range tests {
-				t.Run(name, func(t *testing.T) {
-					t.Parallel()
-					for _, recording := range p.limited {
-						_, err := p.replay(t, recording, tt.header).Stream(t.Context(), question(), ignore)
-						var e *llm.Error
-						if !errors.As(err, &e) || e.RetryAfter < tt.min || e.RetryAfter > tt.max {
-							t.Errorf("%s: got %v", recording, e)
-						}
+	each(t, func(t *testing.T, p *protocol) {
+		t.Helper()
+		for name, tt := range tests {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				for _, recording := range p.limited {
+					_, err := p.replay(t, recording, tt.header).Stream(t.Context(), question(), ignore)
+					var e *llm.Error
+					if !errors.As(err, &e) || e.RetryAfter < tt.min || e.RetryAfter > tt.max {
+						t.Errorf("%s: got %v", recording, e)
 					}
-				})
-			}
-		})
-	}
+				}
+			})
+		}
+	})
 }

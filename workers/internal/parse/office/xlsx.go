@@ -204,13 +204,13 @@ func (t *sheetRows) begin() error {
 	t.begun = true
 	widest := 0
 	for _, cells := range t.first {
-		widest = max(widest, filled(cells))
+		widest = max(widest, parse.Filled(cells))
 	}
 
 	head := true // true if the next row may be a header
 	for i, cells := range t.first {
 		var err error
-		if head && widest > 1 && filled(cells) == 1 {
+		if head && widest > 1 && parse.Filled(cells) == 1 {
 			err = t.out.Paragraph(strings.Join(cells, " "))
 		} else {
 			err = t.out.Row(cells, head && i+1 < len(t.first) && parse.NamesColumns(cells, widest))
@@ -223,15 +223,4 @@ func (t *sheetRows) begin() error {
 
 	t.first = nil
 	return nil
-}
-
-// filled returns the number of cells that contain text.
-func filled(cells []string) int {
-	n := 0
-	for _, c := range cells {
-		if strings.TrimSpace(c) != "" {
-			n++
-		}
-	}
-	return n
 }

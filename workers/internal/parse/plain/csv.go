@@ -61,7 +61,7 @@ func rowsFor(ctx context.Context, rows records, out *parse.Writer) error {
 		switch {
 		case parse.Cells(cells) == "":
 			continue
-		case first && widest > 1 && filled(cells) == 1: // a title above the table
+		case first && widest > 1 && parse.Filled(cells) == 1: // a title above the table
 			err = out.Paragraph(strings.Join(cells, " "))
 		default:
 			err = out.Row(cells, first && parse.NamesColumns(cells, widest))
@@ -200,15 +200,4 @@ func usualWidth(rows records) int {
 		}
 	}
 	return best
-}
-
-// filled returns the number of cells that contain text.
-func filled(cells []string) int {
-	n := 0
-	for _, c := range cells {
-		if strings.TrimSpace(c) != "" {
-			n++
-		}
-	}
-	return n
 }

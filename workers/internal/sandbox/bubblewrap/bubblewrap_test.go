@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"parley/shared/testkit"
 	"parley/workers/internal/sandbox"
 	"parley/workers/internal/sandbox/cgroup"
 	"parley/workers/internal/sandbox/sandboxtest"
@@ -89,19 +88,6 @@ func said(tb testing.TB, x *box) string {
 		tb.Error("the sandbox did not end within a minute")
 	}
 	return string(text)
-}
-
-// until calls the function yes repeatedly, and returns when the function has returned true. The
-// test fails if that takes longer than patience.
-func until(tb testing.TB, patience time.Duration, what string, yes func() bool) {
-	tb.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for began := time.Now(); !yes(); <-tick.C {
-		if testkit.Late(began, patience) {
-			tb.Fatalf("not true after %s: %s", time.Since(began), what)
-		}
-	}
 }
 
 func TestMain(m *testing.M) {

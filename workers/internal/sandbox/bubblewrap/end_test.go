@@ -189,7 +189,7 @@ func TestCloseEndsAllSandboxes(t *testing.T) {
 				}
 			})
 		}
-		until(t, 10*time.Second, "sandboxes started", func() bool { return started.Load() > 12 })
+		testkit.Eventually(t, 10*time.Second, "sandboxes started", func() bool { return started.Load() > 12 })
 		if err := b.Close(); err != nil {
 			t.Error(err)
 		}
@@ -247,7 +247,7 @@ func TestNothingOutlivesAKilledWorker(t *testing.T) {
 		}
 		_ = worker.Process.Kill()
 		_ = worker.Wait() // the worker was killed
-		until(t, 3*time.Second, fmt.Sprintf("nothing is left of %d sandboxes", count), func() bool { return len(marked(t, name)) == 0 })
+		testkit.Eventually(t, 3*time.Second, fmt.Sprintf("nothing is left of %d sandboxes", count), func() bool { return len(marked(t, name)) == 0 })
 	}
 }
 

@@ -60,18 +60,6 @@ func usage(t *testing.T, g *Group) sandbox.Usage {
 	return u
 }
 
-// within waits until a condition is true. The test fails if that takes longer than limit.
-func within(t *testing.T, limit time.Duration, what string, is func() bool) {
-	t.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for began := time.Now(); !is(); <-tick.C {
-		if testkit.Late(began, limit) {
-			t.Fatal("not true after ", time.Since(began), ": ", what)
-		}
-	}
-}
-
 func TestChildIsBornInItsGroupAndThisProcessIsNot(t *testing.T) {
 	t.Parallel()
 	r := openRoot(t)
@@ -149,7 +137,7 @@ func TestMemoryIsLimitedAndExhaustionNoticed(t *testing.T) {
 	if err := hostile.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
 		t.Error("512 MiB: ", err)
 	}
-	within(t, time.Second, "the kernel's note of its end", func() bool { return usage(t, g).OutOfMem })
+	testkit.Eventually(t, time.Second, "the kernel's note of its end", func() bool { return usage(t, g).OutOfMem })
 	if alive := honest.Process.Signal(syscall.Signal(0)); alive != nil {
 		t.Error("the other process: ", alive)
 	}
@@ -175,7 +163,7 @@ func TestFilesInMemoryAreLimitedAndNoMemoryOfTheProgram(t *testing.T) {
 	if said := hostile.says(); said != "" {
 		t.Error("512 MiB: ", said)
 	}
-	within(t, time.Second, "the kernel's note of its end", func() bool { return usage(t, g).OutOfMem })
+	testkit.Eventually(t, time.Second, "the kernel's note of its end", func() bool { return usage(t, g).OutOfMem })
 }
 
 func TestProcessesAreLimited(t *testing.T) {
@@ -209,7 +197,7 @@ func TestKillEndsAForkStormAndLeavesItsNeighbourAlone(t *testing.T) {
 	calm.says()
 	storm := begin(t, g, "storm", 0)
 	storm.says()
-	within(t, 10*time.Second, "a storm", func() bool { return usage(t, g).Processes > limits.Processes/2 })
+	testkit.Eventually(t, 10*time.Second, "a storm", func() bool { return usage(t, g).Processes > limits.Processes/2 })
 	began := time.Now()
 	if err := g.Kill(); err != nil {
 		t.Error(err)
@@ -321,11 +309,11 @@ func TestLeftoversOfTheDeadAreRemovedAndThoseOfTheLivingNot(t *testing.T) {
 		t.Fatal("nothing was left to clean: ", err)
 	}
 	mine := openRoot(t)
-	within(t, 5*time.Second, "the end of what the dead one has left", func() bool { // another process may already be removing the group
+	testkit.Eventually(t, 5*time.Second, "the end of what the dead one has left", func() bool { // another process may already be removing the group
 		_, err := os.Stat(dead.dir)
 		return errors.Is(err, os.ErrNotExist)
 	})
-	within(t, soon, "the end of what the dead one ran", func() bool { return goneOrZombie(dead.inside) })
+	testkit.Eventually(t, soon, "the end of what the dead one ran", func() bool { return goneOrZombie(dead.inside) })
 	pids, err := pidsIn(alive.dir)
 	if err != nil || !slices.Equal(pids, []int{alive.inside}) {
 		t.Error(pids, err)

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"parley/shared/testkit/cputime"
 )
 
 // asChild is an environment variable that makes the test binary act as a program in a sandbox. Its
@@ -35,17 +37,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// spin uses the given amount of processor time, even on a busy machine.
-func spin(limit time.Duration) {
-	for used := time.Duration(0); used < limit; {
-		var u syscall.Rusage
-		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-			panic(err)
-		}
-		used = time.Duration(u.Utime.Nano() + u.Stime.Nano())
-	}
-}
-
 func child(what string, n int) {
 	time.AfterFunc(30*time.Second, func() { os.Exit(3) }) //nolint:revive // ends this process even if the test hangs
 	switch what {
@@ -53,7 +44,7 @@ func child(what string, n int) {
 	case "stubborn":
 		signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	case "spin":
-		spin(time.Duration(n) * time.Millisecond)
+		cputime.Spend(time.Duration(n) * time.Millisecond)
 	case "allocate": // allocates n MiB
 		allocated := make([]byte, n<<20)
 		for i := 0; i < len(allocated); i += 4096 {

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"parley/shared/testkit/cputime"
 )
 
 // asChild is an environment variable that makes the test binary act as a program. Its value is the
@@ -39,17 +41,6 @@ func again(what string, n int) *exec.Cmd {
 	return cmd
 }
 
-// spin uses the given amount of processor time, even on a busy machine.
-func spin(limit time.Duration) {
-	for used := time.Duration(0); used < limit; {
-		var u syscall.Rusage
-		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-			panic(err)
-		}
-		used = time.Duration(u.Utime.Nano() + u.Stime.Nano())
-	}
-}
-
 func child(what string, n int) {
 	time.AfterFunc(20*time.Second, func() { os.Exit(3) }) //nolint:revive // ends this process even if the test hangs
 	switch what {
@@ -57,11 +48,11 @@ func child(what string, n int) {
 	case "stubborn":
 		signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	case "spin":
-		spin(time.Duration(n) * time.Millisecond)
+		cputime.Spend(time.Duration(n) * time.Millisecond)
 	case "busy":
 		_ = again("spent", n).Run() // a child that is reaped
 	case "spent":
-		spin(time.Duration(n) * time.Millisecond)
+		cputime.Spend(time.Duration(n) * time.Millisecond)
 		return
 	case "allocate": // allocate n MiB, and share them with a child
 		allocated := make([]byte, n<<20)

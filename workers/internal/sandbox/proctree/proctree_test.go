@@ -25,17 +25,6 @@ func own() *syscall.SysProcAttr {
 	return attr
 }
 
-func within(t *testing.T, limit time.Duration, what string, is func() bool) {
-	t.Helper()
-	poll := time.NewTicker(2 * time.Millisecond)
-	defer poll.Stop()
-	for began := time.Now(); !is(); <-poll.C {
-		if testkit.Late(began, limit) {
-			t.Fatal("not true after ", time.Since(began), ": ", what)
-		}
-	}
-}
-
 func TestHostileTreesEndSoon(t *testing.T) { //nolint:tparallel // storms would slow each other down
 	t.Parallel()
 	for name, c := range map[string]struct { //nolint:paralleltest // as above
@@ -63,7 +52,7 @@ func TestHostileTreesEndSoon(t *testing.T) { //nolint:tparallel // storms would 
 			if c.before != nil {
 				c.before(cmd)
 			}
-			within(t, 10*time.Second, "all processes", func() bool {
+			testkit.Eventually(t, 10*time.Second, "all processes", func() bool {
 				pids, err := tree.Pids()
 				return err == nil && len(pids) >= c.least && pids[0] == cmd.Process.Pid
 			})
@@ -180,7 +169,7 @@ func TestZombiesUseNothing(t *testing.T) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	within(t, soon, "its end", func() bool {
+	testkit.Eventually(t, soon, "its end", func() bool {
 		pids, err := tree.Pids()
 		return err == nil && len(pids) == 0
 	})

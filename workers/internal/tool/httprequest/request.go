@@ -11,7 +11,6 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +18,7 @@ import (
 	"github.com/rs/zerolog"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"parley/shared/contain"
 	"parley/shared/contract"
 	"parley/shared/domain"
 	"parley/shared/endpoint"
@@ -26,9 +26,6 @@ import (
 	"parley/workers/internal/tool"
 	"parley/workers/internal/tool/redact"
 )
-
-// errPanic replaces a panic in the hook that is called before a request is sent.
-var errPanic = errors.New("panic")
 
 // formType is the media type of an HTML form.
 const formType = "application/x-www-form-urlencoded"
@@ -92,13 +89,7 @@ func (b *Backend) prepare(ctx context.Context, e domain.Endpoint, req tool.Reque
 // HTTP client calls the hook in a goroutine that does not recover panics.
 func guarded(sending func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) (err error) {
-		defer func() {
-			if cause := recover(); cause != nil {
-				log := zerolog.Ctx(ctx).Error().Str("panic", fmt.Sprintf("%T", cause)) // the panic's text may contain secrets
-				log.Bytes("stack", debug.Stack()).Msg("panic while recording a request")
-				err = errPanic
-			}
-		}()
+		defer contain.Panic(&err, zerolog.Ctx(ctx), "panic while recording a request")
 		return sending(ctx)
 	}
 }
