@@ -108,16 +108,13 @@ func (b buyer) used(t *testing.T, metric string) int64 {
 	return budget.Used
 }
 
-// TestBudgetsOfClientTools exhausts a budget while runs wait for results of the client. The service
+// budgetsOfClientTools exhausts a budget while runs wait for results of the client. The service
 // accepts the results. A run whose next model call does not fit into the budget then fails, and a
 // run with a higher budget continues. Each model call, each run and each effect counts once.
-func TestBudgetsOfClientTools(t *testing.T) {
-	t.Parallel()
+func budgetsOfClientTools(t *testing.T, s *service) { //nolint:thelper // a subtest, not a helper
 	receiver := newTill(t)
-	c := newCluster(t, "OUTBOUND_ALLOW="+receiver.host, "MODEL_PRICES=openai/*=1/2")
-	c.model.follow(buysFlour)
-	in := c.ingress(t)
-	c.worker(t)
+	s.model.follow(buysFlour)
+	in := s.first
 	b := buyer{account: signUp(t, in.url).paying(t, receiver.url, nil), budgets: map[string]string{}}
 	for metric, limit := range map[string]int{"tokens": 1_000_000, "costMicros": 1_000_000_000, "runs": 2} {
 		var made struct{ ID string }
@@ -142,7 +139,7 @@ func TestBudgetsOfClientTools(t *testing.T) {
 	if r.Status != "failed" || r.Error == nil || r.Error.Code != "budget_exceeded" || r.Usage != exhausted.Usage {
 		t.Errorf("a waiting run without budget: %+v", r)
 	}
-	if got, calls := b.used(t, "tokens"), c.model.count("buy flour for exhausted"); got != spent || calls != 1 {
+	if got, calls := b.used(t, "tokens"), s.model.count("buy flour for exhausted"); got != spent || calls != 1 {
 		t.Errorf("%d tokens are used after %d model calls, want %d after 1", got, calls, spent)
 	}
 	b.buy(t, "exhausted").replayed(t) // a replay needs no budget
@@ -152,7 +149,7 @@ func TestBudgetsOfClientTools(t *testing.T) {
 	if r.Status != "completed" || !strings.Contains(r.Message, `"sacks":7`) || r.tokens() <= continued.tokens() {
 		t.Errorf("a waiting run with budget: %+v", r)
 	}
-	if seen := c.model.historyFor("buy flour for continued"); !strings.Contains(seen, `"paid":true`) || !strings.Contains(seen, `"sacks":7`) {
+	if seen := s.model.historyFor("buy flour for continued"); !strings.Contains(seen, `"paid":true`) || !strings.Contains(seen, `"sacks":7`) {
 		t.Errorf("the model received %s", seen)
 	}
 	if !slices.EqualFunc(r.ToolCalls, []string{"payByKey", "stock"}, func(call struct{ Name, Status string }, name string) bool {
@@ -183,7 +180,7 @@ func TestBudgetsOfClientTools(t *testing.T) {
 			t.Errorf("%s: %d effects", name, len(effects))
 		}
 	}
-	if n := c.model.count("buy flour for continued"); n != 2 {
+	if n := s.model.count("buy flour for continued"); n != 2 {
 		t.Errorf("%d model calls, want 2", n)
 	}
 }

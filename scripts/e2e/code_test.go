@@ -68,13 +68,10 @@ func (a account) asks(t *testing.T, session, message string) codeRun {
 	return r
 }
 
-// TestCodeAndPlot asks an agent with the offline model, which needs no key of a provider, for a
+// codeAndPlot asks an agent with the offline model, which needs no key of a provider, for a
 // number and a plot. It then makes the agent run invalid code.
-func TestCodeAndPlot(t *testing.T) {
-	t.Parallel()
-	c := newCluster(t, sandboxed)
-	in := c.ingress(t)
-	c.worker(t)
+func codeAndPlot(t *testing.T, s *service) { //nolint:thelper // a subtest, not a helper
+	in := s.first
 	owner := signUp(t, in.url).analyst(t, "offline", false)
 	r := owner.asks(t, "s", "Compute the squares of 1 to 10 and plot it.")
 	if len(r.ToolCalls) != 1 || r.ToolCalls[0].Name != "codeExecution" || r.ToolCalls[0].Status != "completed" || !strings.Contains(r.Message, "100") {
