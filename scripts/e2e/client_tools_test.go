@@ -73,7 +73,7 @@ func (b buyer) waits(t *testing.T, name string, receiver *till) (r boughtRun) {
 		len(r.RequiredAction.Calls) != 1 || r.RequiredAction.Calls[0].Name != "stock" || r.tokens() == 0 {
 		t.Fatalf("%s", got.body)
 	}
-	if effects, _ := receiver.of(name); len(effects) != 1 {
+	if effects, _ := receiver.Of(name); len(effects) != 1 {
 		t.Fatalf("the agent's tool was called %d times before the run waits, want 1", len(effects))
 	}
 	return r
@@ -149,7 +149,8 @@ func budgetsOfClientTools(t *testing.T, s *service) { //nolint:thelper // a subt
 	if r.Status != "completed" || !strings.Contains(r.Message, `"sacks":7`) || r.tokens() <= continued.tokens() {
 		t.Errorf("a waiting run with budget: %+v", r)
 	}
-	if seen := s.model.historyFor("buy flour for continued"); !strings.Contains(seen, `"paid":true`) || !strings.Contains(seen, `"sacks":7`) {
+	seen := s.model.historyFor("buy flour for continued")
+	if !strings.Contains(seen, `"paid":true`) || !strings.Contains(seen, `"sacks":7`) {
 		t.Errorf("the model received %s", seen)
 	}
 	if !slices.EqualFunc(r.ToolCalls, []string{"payByKey", "stock"}, func(call struct{ Name, Status string }, name string) bool {
@@ -176,7 +177,7 @@ func budgetsOfClientTools(t *testing.T, s *service) { //nolint:thelper // a subt
 		t.Errorf("want 2 runs, %d tokens and a cost of %d: %s", spent, cost, got.body)
 	}
 	for _, name := range []string{"exhausted", "continued"} {
-		if effects, _ := receiver.of(name); len(effects) != 1 {
+		if effects, _ := receiver.Of(name); len(effects) != 1 {
 			t.Errorf("%s: %d effects", name, len(effects))
 		}
 	}

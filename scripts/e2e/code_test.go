@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	kit "parley/scripts/internal/cluster"
 	"parley/shared/testkit"
 	"parley/shared/testkit/openaistub"
 )
@@ -44,14 +45,10 @@ type codeRun struct {
 // analyst creates an agent that may run code.
 func (a account) analyst(t *testing.T, model string, keepFiles bool) account {
 	t.Helper()
-	var agent struct {
-		ID string `json:"id"`
-	}
-	a.send(t, http.MethodPost, a.url+"/api/agents", map[string]any{
-		"name": "Analyst", "systemPrompt": "Calculate.", "model": model, "allowedCallers": []string{"user", "system"},
+	a.agent = kit.CreateAgent(t, a.url, a.key, map[string]any{
+		"name": "Analyst", "systemPrompt": "Calculate.", "model": model,
 		"tools": map[string]any{"codeExecution": map[string]any{"enabled": true, "keepFiles": keepFiles}},
-	}).want(t, http.StatusCreated).into(t, &agent)
-	a.agent = agent.ID
+	})
 	return a
 }
 

@@ -117,10 +117,10 @@ func within(t *testing.T, began time.Time) {
 	}
 }
 
-// TestChaosDemo runs the tests of the demo, all on one cluster. Each test uses its own visitors. The
-// test that kills the ingresses is the last one. Visitors' rights and the rules of the limit are covered by tests in other packages
-// (TestAccessMatrix, TestDemoLimit, TestClientAddr).
-func TestChaosDemo(t *testing.T) {
+// TestChaosDemo runs the tests of the demo, all on one cluster. Each test uses its own visitors.
+// The test that kills the ingresses is the last one. Visitors' rights and the rules of the limit
+// are covered by tests in other packages (TestAccessMatrix, TestDemoLimit, TestClientAddr).
+func TestChaosDemo(t *testing.T) { //nolint:tparallel // the last subtest kills the ingresses
 	t.Parallel()
 	first, second := demoCluster(t)
 	t.Run("nothing_crashes", func(t *testing.T) {

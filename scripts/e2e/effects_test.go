@@ -9,66 +9,28 @@ import (
 	"testing"
 	"time"
 
+	kit "parley/scripts/internal/cluster"
 	"parley/shared/testkit"
 	"parley/shared/testkit/openaistub"
 )
 
-// paying creates an agent with two endpoints of a till. The endpoint payOnce must not be called
-// twice; payByKey honours idempotency keys.
+// paying creates an agent with the tools of a till. The options are further settings of its tools.
 func (a account) paying(t *testing.T, url string, options map[string]any) account {
 	t.Helper()
-	endpoint := func(name, effect string) map[string]any {
-		return map[string]any{
-			"name": name, "description": "Pays.", "method": "POST", "url": url + "/" + name, "sideEffect": effect,
-			"inputSchema": map[string]any{
-				"type": "object", "properties": map[string]any{"point": map[string]any{"type": "string"}, "bill": map[string]any{"type": "string"}},
-				"required": []string{"bill"},
-			},
-		}
-	}
-
-	tools := map[string]any{"enabled": true, "endpoints": []any{endpoint("payOnce", "unsafe"), endpoint("payByKey", "idempotent")}}
+	tools := map[string]any{"enabled": true, "endpoints": kit.PayEndpoints(url)}
 	maps.Copy(tools, options)
-	var agent struct {
-		ID string `json:"id"`
-	}
-
-	a.send(t, http.MethodPost, a.url+"/api/agents", map[string]any{
-		"name": "Payer", "systemPrompt": "Pay.", "model": modelName, "allowedCallers": []string{"user", "system"},
-		"tools": map[string]any{"httpRequest": tools},
-	}).want(t, http.StatusCreated).into(t, &agent)
-
-	a.agent = agent.ID
+	a.agent = kit.CreateAgent(t, a.url, a.key, map[string]any{
+		"name": "Payer", "systemPrompt": "Pay.", "model": modelName, "tools": map[string]any{"httpRequest": tools},
+	})
 	return a
 }
 
-// bill is a payment that a message requests. The field point distinguishes payments by the same tool.
+// bill is a payment that a message requests. The field point distinguishes payments by the same
+// tool.
 type bill struct{ tool, point string }
 
 func (b bill) name() string    { return b.tool + "-" + b.point }
-func (b bill) message() string { return fmt.Sprintf("pay %s %s", b.tool, b.point) }
-
-// pays is the script of the model. The model calls the tool that pays the bill, calls it again if
-// no tool worker was available, and then reports the result.
-func pays(req openaistub.Request) (openaistub.Reply, bool) {
-	var b bill
-	if n, _ := fmt.Sscanf(req.Prompt(), "pay %s %s", &b.tool, &b.point); n != 2 {
-		return openaistub.Reply{}, false
-	}
-
-	last := req.Messages[len(req.Messages)-1]
-	if last.Role == "tool" && !strings.Contains(last.Content, "not available") {
-		return openaistub.Reply{Text: "done: " + last.Content}, true
-	}
-
-	arguments, err := json.Marshal(map[string]string{"bill": b.name(), "point": b.point})
-	if err != nil {
-		return openaistub.Reply{}, false
-	}
-	// The model uses the same call ID in every turn. The service must distinguish these calls
-	// nevertheless.
-	return openaistub.Reply{ToolCalls: []openaistub.ToolCall{{ID: "call_pay", Name: b.tool, Arguments: string(arguments)}}}, true
-}
+func (b bill) message() string { return fmt.Sprintf("pay %s %s", b.tool, b.name()) }
 
 // waitingRun contains the fields of a waiting run that these tests read.
 type waitingRun struct {
@@ -118,7 +80,7 @@ func (a account) awaitAction(t *testing.T, id string) waitingRun {
 // one request for an approved call, and none for a rejected call.
 func approvals(t *testing.T, s *service) { //nolint:thelper // a subtest, not a helper
 	receiver := newTill(t)
-	s.model.follow(pays)
+	s.model.follow(kit.Pays)
 	in := s.first
 	owner := signUp(t, in.url).paying(t, receiver.url, map[string]any{"approval": "unsafe"})
 	owner.post(t.Context(), trigger{message: bill{"payByKey", "free"}.message()}).want(t, http.StatusOK) // only unsafe calls need approval
@@ -140,7 +102,7 @@ func approvals(t *testing.T, s *service) { //nolint:thelper // a subtest, not a 
 		if left := time.Until(r.RequiredAction.ExpiresAt); left < 23*time.Hour || left > 24*time.Hour || took > testkit.Within(15*time.Second) {
 			t.Errorf("response after %s, with %s left for the decision", took, left)
 		}
-		if effects, _ := receiver.of(b.name()); len(effects) != 0 {
+		if effects, _ := receiver.Of(b.name()); len(effects) != 0 {
 			t.Fatalf("the request was sent before the approval: %+v", effects)
 		}
 		id, call := got.run(t).ID, r.RequiredAction.ToolCallID
@@ -153,7 +115,7 @@ func approvals(t *testing.T, s *service) { //nolint:thelper // a subtest, not a 
 		if r.Status != "completed" || !strings.Contains(r.Message, want.says) || r.RequiredAction != nil {
 			t.Errorf("%s: %+v", decision, r)
 		}
-		if effects, _ := receiver.of(b.name()); len(effects) != want.effects {
+		if effects, _ := receiver.Of(b.name()); len(effects) != want.effects {
 			t.Errorf("%s: %d effects, want %d", decision, len(effects), want.effects)
 		}
 		if log := bytesFor(events.rest(t)); !strings.Contains(log, "run.requires_action") || !strings.Contains(log, "run.completed") {
@@ -172,7 +134,7 @@ func TestMissingToolWorker(t *testing.T) {
 		if last := req.Messages[len(req.Messages)-1]; last.Role == "tool" {
 			return openaistub.Reply{Text: "told: " + last.Content}, true
 		}
-		return pays(req)
+		return kit.Pays(req)
 	})
 
 	in := c.ingress(t)

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	kit "parley/scripts/internal/cluster"
 	"parley/shared/testkit/pdf"
 )
 
@@ -110,14 +111,10 @@ func (a account) finds(t *testing.T, query string) (ids []string) {
 // reader creates an agent that answers from the organization's documents.
 func (a account) reader(t *testing.T, model string) account {
 	t.Helper()
-	var agent struct {
-		ID string `json:"id"`
-	}
-	a.send(t, http.MethodPost, a.url+"/api/agents", map[string]any{
-		"name": "Reader", "systemPrompt": "Answer from the documents.", "model": model, "allowedCallers": []string{"user", "system"},
+	a.agent = kit.CreateAgent(t, a.url, a.key, map[string]any{
+		"name": "Reader", "systemPrompt": "Answer from the documents.", "model": model,
 		"tools": map[string]any{"knowledge": map[string]any{"enabled": true}},
-	}).want(t, http.StatusCreated).into(t, &agent)
-	a.agent = agent.ID
+	})
 	return a
 }
 

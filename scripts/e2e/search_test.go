@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/text/encoding/simplifiedchinese"
 
+	kit "parley/scripts/internal/cluster"
 	"parley/shared/testkit/openaistub"
 )
 
@@ -100,14 +101,10 @@ func article(lang, title string, paragraphs ...string) []byte {
 // searcher creates an agent that searches the web.
 func (a account) searcher(t *testing.T, model string) account {
 	t.Helper()
-	var agent struct {
-		ID string `json:"id"`
-	}
-	a.send(t, http.MethodPost, a.url+"/api/agents", map[string]any{
-		"name": "Researcher", "systemPrompt": "Answer from the web.", "model": model, "allowedCallers": []string{"user", "system"},
+	a.agent = kit.CreateAgent(t, a.url, a.key, map[string]any{
+		"name": "Researcher", "systemPrompt": "Answer from the web.", "model": model,
 		"tools": map[string]any{"webSearch": map[string]any{"enabled": true}},
-	}).want(t, http.StatusCreated).into(t, &agent)
-	a.agent = agent.ID
+	})
 	return a
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	kit "parley/scripts/internal/cluster"
 	"parley/shared/testkit/openaistub"
 )
 
@@ -48,7 +49,7 @@ func TestChaosNATSAwayWhenAToolIsCalled(t *testing.T) {
 	c := newCluster(t, "OUTBOUND_ALLOW="+receiver.host)
 	var away atomic.Bool
 	c.model.follow(func(req openaistub.Request) (openaistub.Reply, bool) {
-		reply, known := pays(req)
+		reply, known := kit.Pays(req)
 		if !away.Load() {
 			reply.Delay = 10 * time.Second // long enough to kill the server while both runs are in this call
 		}
@@ -75,7 +76,7 @@ func TestChaosNATSAwayWhenAToolIsCalled(t *testing.T) {
 	for b, id := range runs {
 		var r waitingRun
 		owner.result(t, id, 40*time.Second).into(t, &r)
-		effects, _ := receiver.of(b.name())
+		effects, _ := receiver.Of(b.name())
 		if r.Status != "completed" || !strings.Contains(r.Message, `"paid":true`) || r.Attempts < 2 || len(effects) != 1 {
 			t.Errorf("%s: %d effects; %+v", b.name(), len(effects), r)
 		}

@@ -29,9 +29,9 @@ func up(t *testing.T, dir string, port int, environment ...string) *testkit.Proc
 	})
 }
 
-// TestChaosParleyUpStartsAgain starts `parley up` three times on one data directory. The second start
-// must keep the database and the credentials, but print a new login link. The third start follows
-// a kill: the old PostgreSQL must have ended, and earlier results must still exist.
+// TestChaosParleyUpStartsAgain starts `parley up` three times on one data directory. The second
+// start must keep the database and the credentials, but print a new login link. The third start
+// follows a kill: the old PostgreSQL must have ended, and earlier results must still exist.
 func TestChaosParleyUpStartsAgain(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
