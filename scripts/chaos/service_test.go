@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/scripts/internal/cluster"
 	"parley/shared/lifecycle"
 	"parley/shared/testkit/openaistub"
 )
@@ -77,14 +78,9 @@ func (m *model) answer(req openaistub.Request) (openaistub.Reply, bool) {
 	if b, known := billFor(prompt); known && strings.HasSuffix(prompt, withRate) {
 		return payWithRate(req, b, delay), true
 	} else if known {
-		last := req.Messages[len(req.Messages)-1]
-		if last.Role == "tool" && !strings.Contains(last.Content, "not available") {
-			return openaistub.Reply{Text: "done: " + last.Content, Delay: delay}, true
-		}
-		arguments := fmt.Sprintf(`{"bill":%q}`, b.name)
-		// All calls have the same ID. The service must distinguish the calls of different turns
-		// itself.
-		return openaistub.Reply{ToolCalls: []openaistub.ToolCall{{ID: "call_pay", Name: b.tool, Arguments: arguments}}, Delay: delay}, true
+		reply, _ := cluster.Pays(req)
+		reply.Delay = delay
+		return reply, true
 	}
 
 	session, n, known := turnFor(prompt)
@@ -230,40 +226,15 @@ func send(ctx context.Context, method, url string, header map[string]string, bod
 // signUp creates an organization with an agent. The agent's tools book payments in the ledger.
 func signUp(t *testing.T, url, name string, receiver *ledger) account {
 	t.Helper()
-	a := account{name: name}
-	var made struct {
-		Token string `json:"token"`
-		Key   string `json:"key"`
-		ID    string `json:"id"`
-	}
-
-	call := func(path string, header map[string]string, body any) {
-		t.Helper()
-		status, _, raw, err := send(t.Context(), http.MethodPost, url+path, header, body)
-		if err != nil || status != http.StatusCreated || json.Unmarshal(raw, &made) != nil {
-			t.Fatalf("%s: %d %v: %s", path, status, err, raw)
-		}
-	}
-
-	call("/api/auth/signup", nil, map[string]any{"email": name + "@example.test", "password": "a password of " + name})
-	call("/api/keys", map[string]string{"Authorization": "Bearer " + made.Token}, map[string]any{"name": "chaos", "scope": "organization"})
-	a.key = made.Key
+	a := account{name: name, key: cluster.SignUp(t, url)}
 	var endpoints []any
 	for _, tool := range tools {
-		endpoints = append(endpoints, map[string]any{
-			"name": tool, "description": "Pays.", "method": "POST", "url": receiver.url + "/" + tool, "sideEffect": tool,
-			"inputSchema": map[string]any{
-				"type": "object", "properties": map[string]any{"bill": map[string]any{"type": "string"}}, "required": []string{"bill"},
-			},
-		})
+		endpoints = append(endpoints, cluster.PayEndpoint(receiver.url, tool, tool))
 	}
-
-	call("/api/agents", map[string]string{"x-api-key": a.key}, map[string]any{
-		"name": "Chaos", "systemPrompt": "Do as you are told.", "model": "openai/chaos", "allowedCallers": []string{"user", "system"},
+	a.agent = cluster.CreateAgent(t, url, a.key, map[string]any{
+		"name": "Chaos", "systemPrompt": "Do as you are told.", "model": "openai/chaos",
 		"tools": map[string]any{"httpRequest": map[string]any{"enabled": true, "endpoints": endpoints}},
 	})
-
-	a.agent = made.ID
 	return a
 }
 

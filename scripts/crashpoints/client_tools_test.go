@@ -33,7 +33,7 @@ var ratesRows = []row{
 	{name: "after the outcome is stored", tool: byKey, strikes: []strike{{tool, failpoint.OutcomeAfter, "kill"}}},
 	{name: "before the agent's call is journaled", tool: byKey, strikes: []strike{{agent, failpoint.ToolBefore, "kill"}}},
 	{name: "after the agent's call", tool: byKey, strikes: []strike{{agent, failpoint.ToolAfter, "kill"}}, short: true},
-	{name: "after the only call, of the client, is in the ledger", strikes: []strike{{agent, failpoint.EffectAfter, "kill"}}, short: true},
+	{name: "after the only call, of the client, is in the ledger", strikes: []strike{{agent, failpoint.EffectAfter, "kill"}}},
 	{name: "after the client's call is in the ledger", tool: byKey, strikes: []strike{{agent, failpoint.EffectAfter, "kill@2"}}},
 	{name: "a run waits for its client, without a notification", tool: byKey, strikes: []strike{{agent, failpoint.ParkAfter, "kill"}}},
 	{name: "after the client's result, without a job message", tool: byKey, strikes: []strike{{ingress, failpoint.DecideAfter, "kill"}}},
@@ -114,7 +114,7 @@ func TestToolsOfTheClient(t *testing.T) {
 			}
 			zombies := b.replaceStruck(r.strikes, during)
 			after()
-			all := b.settleAll(func() []settled { return b.resume(zombies) }, calls...)
+			all := b.settleAll(func() []settled { return b.resume(zombies, "") }, calls...)
 
 			want := []string{r.tool, rate}
 			if r.tool == "" {
@@ -164,18 +164,16 @@ func (b *testEnv) beginUntil(s strike, c call) (calls []<-chan settled) {
 // and the second run does not repeat the call.
 func TestToolsOfTheClientOnV1(t *testing.T) {
 	t.Parallel()
+	testkit.Long(t)
 	for _, r := range []row{
 		{name: "after the model turn", strikes: []strike{{agent, failpoint.TurnAfter, "kill"}}},
 		{name: "tool worker dies before the outcome is stored", strikes: []strike{{tool, failpoint.OutcomeBefore, "kill"}}},
 		{name: "after the agent's call", strikes: []strike{{agent, failpoint.ToolAfter, "kill"}}},
 		{name: "before the final commit", strikes: []strike{{agent, failpoint.FinishBefore, "kill"}}},
-		{name: "ingress dies before it returns the answer", strikes: []strike{{ingress, failpoint.AnswerBefore, "kill"}}, short: true},
+		{name: "ingress dies before it returns the answer", strikes: []strike{{ingress, failpoint.AnswerBefore, "kill"}}},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
-			if !r.short {
-				testkit.Long(t)
-			}
 			strike := r.strikes[0]
 			b := newTestEnv(t, options{armed: map[role]string{strike.role: string(strike.at) + "=" + strike.does}})
 			user := map[string]any{"role": "user", "content": call{name: "v1", tool: byKey, rates: true}.message()}
@@ -193,7 +191,7 @@ func TestToolsOfTheClientOnV1(t *testing.T) {
 			if text, _ := last.Message["content"].(string); last.FinishReason != "stop" || !strings.HasPrefix(text, "done: ") {
 				t.Errorf("the second answer is %+v", last)
 			}
-			if _, keys := b.till.of("v1"); keys != 1 {
+			if _, keys := b.till.Of("v1"); keys != 1 {
 				t.Errorf("the agent's call has %d effects", keys)
 			}
 			if n := b.number(`SELECT count(*) FROM runs`); n != 2 {
@@ -251,7 +249,7 @@ func (b *testEnv) complete(key string, messages ...map[string]any) (got completi
 // sendRates sends the results of the client's tool twice, as after a lost response. It fails the
 // test if the agent's tool should have been called before, but was not.
 func (b *testEnv) sendRates(ctx context.Context, r run, c call) {
-	if times, _ := b.till.of(c.name); c.tool != "" && times == 0 {
+	if payments, _ := b.till.Of(c.name); c.tool != "" && len(payments) == 0 {
 		b.Errorf("%s: the run waits for its client before the agent's own call", c.name)
 	}
 	var results []any

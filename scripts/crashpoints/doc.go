@@ -1,7 +1,7 @@
 // Package crashpoints kills, freezes and disconnects real processes at each point on a run's path,
 // and checks that nothing is lost. It contains only tests.
 //
-// Each test has its own environment: a database, a nats-server, an ingress, an agent worker, a tool
+// Each test has an environment: a database, a nats-server, an ingress, an agent worker, a tool
 // worker and a sweeper. The programs are built with the tag failpoints. Outside the service are a
 // model and a till, which receives payments and counts them:
 //
@@ -16,5 +16,6 @@
 //
 // TestRows injects one fault at a time: a fault at each point in shared/failpoint, and each fault
 // that docs/reliability.md names. TestPairs kills two processes of a run. The first one is killed
-// at one point, and the process that continues the run is killed at another point.
+// at one point, and the process that continues the run is killed at another point. With -short,
+// TestShortForm tests rows of each kind and some pairs on one environment.
 package crashpoints

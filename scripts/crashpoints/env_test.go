@@ -2,10 +2,8 @@ package crashpoints
 
 import (
 	"cmp"
-	"crypto/rand"
 	"database/sql"
 	"fmt"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -14,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/scripts/internal/cluster"
 	"parley/shared/failpoint"
 	"parley/shared/testkit"
 
@@ -45,6 +44,7 @@ var readyLines = map[role]string{agent: "agent worker ready", tool: "tool worker
 type testEnv struct {
 	*testing.T
 
+	outer    *testing.T // owns the processes, which outlive the subtests of an environment
 	dsn      string
 	bus      *testkit.NATSServer
 	store    string // JetStream's data directory
@@ -73,7 +73,8 @@ type options struct {
 func newTestEnv(t *testing.T, o options) *testEnv {
 	t.Helper()
 	b := &testEnv{
-		T: t, dsn: o.dsn, store: cmp.Or(o.store, t.TempDir()), till: newTill(t), model: newModel(t), port: strconv.Itoa(testkit.FreePort(t)),
+		T: t, outer: t, dsn: o.dsn, store: cmp.Or(o.store, t.TempDir()), till: newTill(t), model: newModel(t),
+		port:     strconv.Itoa(testkit.FreePort(t)),
 		settings: map[role][]string{}, parts: map[role]*testkit.Process{},
 	}
 	if b.dsn == "" {
@@ -116,7 +117,7 @@ func newTestEnv(t *testing.T, o options) *testEnv {
 // of PARLEY_FAILPOINTS.
 func (b *testEnv) start(r role, armed string) {
 	b.Helper()
-	b.parts[r] = testkit.StartProcess(b, b.command(r, armed))
+	b.parts[r] = testkit.StartProcess(b.outer, b.command(r, armed))
 }
 
 // launch starts the process of a role. It does not wait until the process is ready, because the
@@ -125,7 +126,7 @@ func (b *testEnv) launch(r role, armed string) {
 	b.Helper()
 	command := b.command(r, armed)
 	command.ReadyURL, command.ReadyLine = "", ""
-	b.parts[r] = testkit.StartProcess(b, command)
+	b.parts[r] = testkit.StartProcess(b.outer, command)
 }
 
 func (b *testEnv) command(r role, armed string) testkit.Command {
@@ -145,19 +146,31 @@ func (b *testEnv) command(r role, armed string) testkit.Command {
 
 func (b *testEnv) url() string { return "http://127.0.0.1:" + b.port }
 
+// within makes the environment belong to a subtest. The processes of the environment continue after
+// the subtest.
+func (b *testEnv) within(t *testing.T) *testEnv {
+	t.Helper()
+	b.T = t
+	t.Cleanup(func() { b.T = b.outer })
+	return b
+}
+
+// awaitUptime waits until the service counts workers whose leases have expired as dead.
+func (b *testEnv) awaitUptime() {
+	b.Helper()
+	b.eventually("PostgreSQL has been up for longer than a lease", func() bool {
+		return b.number(`SELECT (pg_postmaster_start_time() < clock_timestamp() - interval '31 seconds')::int`) == 1
+	})
+}
+
 // signUp creates an organization with an agent whose tools pay bills.
 func (b *testEnv) signUp() {
 	b.Helper()
-	var made struct{ Token, Key, ID string }
-	user := map[string]any{"email": rand.Text() + "@example.test", "password": rand.Text()}
-	b.send(http.MethodPost, "/api/auth/signup", nil, user).into(b.T, http.StatusCreated, &made)
-	b.send(http.MethodPost, "/api/keys", map[string]string{"Authorization": "Bearer " + made.Token},
-		map[string]any{"name": "crash", "scope": "organization"}).into(b.T, http.StatusCreated, &made)
-	b.key = made.Key
-	b.send(http.MethodPost, "/api/agents", nil, map[string]any{
-		"name": "Payer", "systemPrompt": "Pay.", "model": "openai/till", "allowedCallers": []string{"user", "system"}, "tools": endpoints(b.till.host),
-	}).into(b.T, http.StatusCreated, &made)
-	b.agentID = made.ID
+	b.key = cluster.SignUp(b, b.url())
+	b.agentID = cluster.CreateAgent(b, b.url(), b.key, map[string]any{
+		"name": "Payer", "systemPrompt": "Pay.", "model": "openai/till",
+		"tools": map[string]any{"httpRequest": map[string]any{"enabled": true, "endpoints": cluster.PayEndpoints("http://" + b.till.host)}},
+	})
 }
 
 // reached reports whether a process has reached one of the points at which PARLEY_FAILPOINTS makes

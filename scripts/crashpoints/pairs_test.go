@@ -113,28 +113,22 @@ var shortPairs = []pair{
 }
 
 // TestPairs kills the process of a run at one point. At another point, it kills the process that
-// continues the run.
+// continues the run. With -short, TestShortForm tests some of the pairs.
 func TestPairs(t *testing.T) {
 	t.Parallel()
-	all, beds := pairs(), lanes
-	if testing.Short() {
-		all, beds = shortPairs, 1
-		t.Logf("NOT TESTED with -short: %d of %d pairs", len(pairs())-len(shortPairs), len(pairs()))
-	}
-
+	testkit.Long(t)
+	all := pairs()
 	next := make(chan pair, len(all))
 	for _, p := range all {
 		next <- p
 	}
 
 	close(next)
-	for lane := range beds {
+	for lane := range lanes {
 		t.Run("lane "+strconv.Itoa(lane), func(t *testing.T) {
 			t.Parallel()
 			b := newTestEnv(t, options{})
-			b.eventually("PostgreSQL has been up for longer than a lease; until then no worker counts as dead", func() bool {
-				return b.number(`SELECT (pg_postmaster_start_time() < clock_timestamp() - interval '31 seconds')::int`) == 1
-			})
+			b.awaitUptime()
 			for p := range next {
 				began := time.Now()
 				if !t.Run(p.name(), func(t *testing.T) { b.within(t).twice(p) }) {
@@ -146,30 +140,10 @@ func TestPairs(t *testing.T) {
 	}
 }
 
-// within returns the environment for a subtest. The processes of the environment continue after the
-// subtest.
-func (b *testEnv) within(t *testing.T) *sharedEnv {
-	t.Helper()
-	inner := &sharedEnv{testEnv: b, outer: b.T}
-	b.T = t
-	return inner
-}
-
-// sharedEnv is an environment that several subtests use one after another.
-type sharedEnv struct {
-	*testEnv
-
-	outer *testing.T
-}
-
 // twice executes a call whose run loses a process at each point of the pair.
-func (b *sharedEnv) twice(p pair) {
+func (b *testEnv) twice(p pair) {
 	b.Helper()
-	inner := b.T
-	defer func() { b.T = b.outer }()
-
 	b.dropJobMessages()
-	b.T = b.outer // the processes must outlive the subtest
 	if p.first.role == p.second.role {
 		b.replace(p.first.role, p.first.arm(1))
 	} else {
@@ -177,7 +151,6 @@ func (b *sharedEnv) twice(p pair) {
 		b.replace(p.second.role, p.second.arm(p.times()))
 	}
 
-	b.T = inner
 	done := b.begin(call{name: strings.ReplaceAll(p.name(), " ", "-"), tool: byKey})
 	follow := ""
 	if p.first.role == p.second.role {
@@ -207,14 +180,11 @@ func (p pair) times() int {
 }
 
 // replaceDead waits until the process has died at the point, and starts another process.
-func (b *sharedEnv) replaceDead(at crashPoint, armed string) {
+func (b *testEnv) replaceDead(at crashPoint, armed string) {
 	b.Helper()
 	b.awaitReached(at.role, at.at)
 	b.awaitDeath(at.role)
-	inner := b.T
-	b.T = b.outer
 	b.launch(at.role, armed)
-	b.T = inner
 	if at.role == agent { // only agent workers hold leases
 		b.loseLeases()
 	}

@@ -24,18 +24,17 @@ type attachedRun struct {
 	} `json:"attachments"`
 }
 
-// TestURLIsAttachedToAChat sends a chat with the URL of a document. The service fetches the document
+// urlIsAttachedToAChat sends a chat with the URL of a document. The service fetches the document
 // once, and the offline model cites it. Private addresses are rejected, even if the URL of a
 // permitted server redirects to them, and no request reaches them.
-func TestURLIsAttachedToAChat(t *testing.T) {
-	t.Parallel()
+func urlIsAttachedToAChat(t *testing.T, s *service) { //nolint:thelper // a subtest, not a helper
 	var private, fetched atomic.Int32
 	inside := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		private.Add(1)
 		_, _ = io.WriteString(w, "The secret of the intranet.")
 	}))
 	t.Cleanup(inside.Close)
-	pages := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	pages := site(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/manual.md":
 			fetched.Add(1)
@@ -47,11 +46,8 @@ func TestURLIsAttachedToAChat(t *testing.T) {
 			http.NotFound(w, r)
 		}
 	}))
-	t.Cleanup(pages.Close)
 
-	c := newCluster(t, sandboxed, "OUTBOUND_ALLOW="+strings.TrimPrefix(pages.URL, "http://"))
-	in := c.ingress(t)
-	c.worker(t)
+	in := s.first
 	owner := signUp(t, in.url).reader(t, "offline")
 	chat := func(url, key string) answer {
 		return send(t.Context(), http.MethodPost, in.url+"/api/agents?action=chat&id="+owner.agent,
@@ -100,7 +96,7 @@ func TestURLIsAttachedToAChat(t *testing.T) {
 	if n := private.Load(); n != 0 {
 		t.Errorf("%d requests reached a private address", n)
 	}
-	if n := c.number(t, `SELECT count(*) FROM runs`); n != 1 {
+	if n := s.number(t, `SELECT count(*) FROM runs WHERE agent_id = $1`, owner.agent); n != 1 {
 		t.Errorf("%d runs were accepted, want 1", n)
 	}
 }
@@ -116,7 +112,7 @@ func lampPages(t *testing.T) string {
 	if err := png.Encode(&drawn, image.NewGray(image.Rect(0, 0, 31, 17))); err != nil {
 		t.Fatal(err)
 	}
-	pages := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	pages := site(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/manual.md":
 			w.Header().Set("Content-Type", "text/markdown")
@@ -128,19 +124,15 @@ func lampPages(t *testing.T) string {
 			http.NotFound(w, r)
 		}
 	}))
-	t.Cleanup(pages.Close)
 	return pages.URL
 }
 
-// TestURLsAreAttachedInEveryFormat sends the URLs of a document and of an image in each format of
+// urlsAreAttachedInEveryFormat sends the URLs of a document and of an image in each format of
 // requests that accepts URLs. Each run has the file of its URL as its only attachment, and the
 // offline model uses the file.
-func TestURLsAreAttachedInEveryFormat(t *testing.T) {
-	t.Parallel()
+func urlsAreAttachedInEveryFormat(t *testing.T, s *service) { //nolint:thelper // a subtest, not a helper
 	pages := lampPages(t)
-	c := newCluster(t, sandboxed, "OUTBOUND_ALLOW="+strings.TrimPrefix(pages, "http://"))
-	in := c.ingress(t)
-	c.worker(t)
+	in := s.first
 	owner := signUp(t, in.url).reader(t, "offline")
 
 	type object = map[string]any
@@ -167,7 +159,7 @@ func TestURLsAreAttachedInEveryFormat(t *testing.T) {
 		owner.send(t, http.MethodPost, in.url+tt.path, tt.body).want(t, http.StatusOK)
 		owner.usedURL(t, name, tt.image)
 	}
-	if n := c.number(t, `SELECT count(*) FROM runs`); n != 5 {
+	if n := s.number(t, `SELECT count(*) FROM runs WHERE agent_id = $1`, owner.agent); n != 5 {
 		t.Errorf("%d runs were accepted, want 5", n)
 	}
 }

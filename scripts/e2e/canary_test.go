@@ -104,16 +104,13 @@ func (m markedOrg) delivered(t *testing.T) {
 	m.result(t, taken.RunID, time.Minute)
 }
 
-// TestCanariesStayWithTheirOrganization fills two organizations with unique words. Both
+// canariesStayWithTheirOrganization fills two organizations with unique words. Both
 // organizations work in parallel and use the same session IDs and idempotency keys. No model call
 // and no message on the bus may contain words of both organizations, and no log may contain any of
 // these words.
-func TestCanariesStayWithTheirOrganization(t *testing.T) {
-	t.Parallel()
-	c := newCluster(t, sandboxed)
-	first, second := c.ingress(t), c.ingress(t)
-	worker := c.worker(t)
-	bus := tap(t, c)
+func canariesStayWithTheirOrganization(t *testing.T, s *service) { //nolint:thelper // a subtest, not a helper
+	first, second := s.first, s.second
+	bus := tap(t, s.cluster)
 	both := []markedOrg{newMarked(t, first), newMarked(t, second)}
 
 	var all sync.WaitGroup
@@ -146,10 +143,10 @@ func TestCanariesStayWithTheirOrganization(t *testing.T) {
 	// the bus.
 	first.awaitReady(t)
 	for i, m := range both {
-		checkMarks(t, c, bus, m, both[1-i])
+		checkMarks(t, s.cluster, bus, m, both[1-i])
 	}
 
-	for _, log := range []string{first.Output(), second.Output(), worker.Output()} {
+	for _, log := range []string{first.Output(), second.Output(), s.worker.Output()} {
 		for _, m := range both {
 			if strings.Contains(log, m.word) || strings.Contains(log, m.secret) || strings.Contains(log, m.key) {
 				t.Errorf("a log contains a text or a secret with the word %s", m.word)
@@ -203,7 +200,7 @@ func checkMarks(t *testing.T, c *cluster, bus *wiretap, m, other markedOrg) {
 	}
 
 	eventually(t, 10*time.Second, "all runs have finished", func() bool {
-		return c.number(t, "SELECT count(*) FROM open_runs") == 0
+		return c.number(t, "SELECT count(*) FROM open_runs WHERE agent_id = $1", m.agent) == 0
 	})
 	// Both organizations use the same session IDs and keys, but must have separate runs and
 	// sessions.

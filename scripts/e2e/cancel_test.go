@@ -13,14 +13,11 @@ import (
 // call.
 const modelStops = 2500 * time.Millisecond
 
-// TestCancelledResponsesStopTheirModelCalls cancels responses while the model is silent, and after
+// cancelledResponsesStopTheirModelCalls cancels responses while the model is silent, and after
 // half of an answer. The model provider must see its connection closed long before the answer
 // would be complete or a timeout would stop the call.
-func TestCancelledResponsesStopTheirModelCalls(t *testing.T) {
-	t.Parallel()
-	c := newCluster(t)
-	in := c.ingress(t)
-	c.worker(t)
+func cancelledResponsesStopTheirModelCalls(t *testing.T, s *service) { //nolint:thelper // a subtest, not a helper
+	in := s.first
 	owner := signUp(t, in.url)
 	for name, tt := range map[string]struct {
 		message string
@@ -41,8 +38,8 @@ func TestCancelledResponsesStopTheirModelCalls(t *testing.T) {
 			} else {
 				id = responseID(t, string(owner.send(t, http.MethodPost, in.url+"/v1/responses", body).want(t, http.StatusOK).body))
 			}
-			c.model.awaitCalls(t, tt.message, 1)
-			if call := c.model.of(tt.message)[0]; !call.closed.IsZero() {
+			s.model.awaitCalls(t, tt.message, 1)
+			if call := s.model.of(tt.message)[0]; !call.closed.IsZero() {
 				t.Fatalf("the model call ended before the response was cancelled: %+v", call)
 			}
 
@@ -51,16 +48,16 @@ func TestCancelledResponsesStopTheirModelCalls(t *testing.T) {
 			if took := time.Since(began); took > testkit.Within(modelStops) || !strings.Contains(string(cancelled.body), `"status":"cancelled"`) {
 				t.Errorf("cancelled after %s: %s", took, cancelled.body)
 			}
-			eventually(t, 20*time.Second, "the model call is closed", func() bool { return !c.model.of(tt.message)[0].closed.IsZero() })
-			if took := c.model.of(tt.message)[0].closed.Sub(began); took > testkit.Within(modelStops) {
+			eventually(t, 20*time.Second, "the model call is closed", func() bool { return !s.model.of(tt.message)[0].closed.IsZero() })
+			if took := s.model.of(tt.message)[0].closed.Sub(began); took > testkit.Within(modelStops) {
 				t.Errorf("the model call ended %s after the request to cancel, want at most %s", took, testkit.Within(modelStops))
 			}
 			if reader != nil {
 				reader.until(t, "the stream ends", func(e event) bool { return strings.Contains(e.raw, `"status":"cancelled"`) })
 			}
 			again := owner.send(t, http.MethodPost, in.url+"/v1/responses/"+id+"/cancel", nil).want(t, http.StatusOK)
-			if !strings.Contains(string(again.body), `"status":"cancelled"`) || c.model.count(tt.message) != 1 {
-				t.Errorf("cancelled again: %s, %d model calls", again.body, c.model.count(tt.message))
+			if !strings.Contains(string(again.body), `"status":"cancelled"`) || s.model.count(tt.message) != 1 {
+				t.Errorf("cancelled again: %s, %d model calls", again.body, s.model.count(tt.message))
 			}
 		})
 	}

@@ -149,11 +149,9 @@ type factsRun struct {
 // with its own, stricter rules whether a value occurs in a source, and does not use values for
 // which this is doubtful.
 func TestCitedValuesOfACorpus(t *testing.T) {
+	nightly(t, "300 runs over documents in eight languages")
 	t.Parallel()
-	runs := 60
-	if !testing.Short() {
-		runs = 300
-	}
+	const runs = 300
 	model := &corpusModel{queries: map[string]string{}, answers: map[string]*corpusAnswer{}, seed: rand.Uint64()}
 	t.Logf("seed %d", model.seed)
 	c := newCluster(t, sandboxed, "LIMIT_USER=50000") // a fast machine sends more than 300 requests a minute

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	kit "parley/scripts/internal/cluster"
 	"parley/shared/testkit"
 )
 
@@ -181,29 +181,8 @@ type account struct {
 // signUp creates an organization with an agent whose model is the ledger.
 func signUp(t *testing.T, url string) account {
 	t.Helper()
-	var made struct {
-		Token string `json:"token"`
-	}
-
-	user := map[string]any{"email": rand.Text() + "@example.test", "password": rand.Text()}
-	send(t.Context(), http.MethodPost, url+"/api/auth/signup", nil, user).want(t, http.StatusCreated).into(t, &made)
-	var key struct {
-		Key string `json:"key"`
-	}
-
-	bearer := map[string]string{"Authorization": "Bearer " + made.Token}
-	send(t.Context(), http.MethodPost, url+"/api/keys", bearer, map[string]any{"name": "e2e", "scope": "organization"}).
-		want(t, http.StatusCreated).into(t, &key)
-	a := account{url: url, key: key.Key}
-	var agent struct {
-		ID string `json:"id"`
-	}
-
-	a.send(t, http.MethodPost, url+"/api/agents", map[string]any{
-		"name": "Echo", "systemPrompt": "Repeat the message.", "model": modelName, "allowedCallers": []string{"user", "system"},
-	}).want(t, http.StatusCreated).into(t, &agent)
-
-	a.agent = agent.ID
+	a := account{url: url, key: kit.SignUp(t, url)}
+	a.agent = kit.CreateAgent(t, url, a.key, map[string]any{"name": "Echo", "systemPrompt": "Repeat the message.", "model": modelName})
 	return a
 }
 

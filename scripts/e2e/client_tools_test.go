@@ -73,7 +73,7 @@ func (b buyer) waits(t *testing.T, name string, receiver *till) (r boughtRun) {
 		len(r.RequiredAction.Calls) != 1 || r.RequiredAction.Calls[0].Name != "stock" || r.tokens() == 0 {
 		t.Fatalf("%s", got.body)
 	}
-	if effects, _ := receiver.of(name); len(effects) != 1 {
+	if effects, _ := receiver.Of(name); len(effects) != 1 {
 		t.Fatalf("the agent's tool was called %d times before the run waits, want 1", len(effects))
 	}
 	return r
@@ -108,16 +108,13 @@ func (b buyer) used(t *testing.T, metric string) int64 {
 	return budget.Used
 }
 
-// TestBudgetsOfClientTools exhausts a budget while runs wait for results of the client. The service
+// budgetsOfClientTools exhausts a budget while runs wait for results of the client. The service
 // accepts the results. A run whose next model call does not fit into the budget then fails, and a
 // run with a higher budget continues. Each model call, each run and each effect counts once.
-func TestBudgetsOfClientTools(t *testing.T) {
-	t.Parallel()
+func budgetsOfClientTools(t *testing.T, s *service) { //nolint:thelper // a subtest, not a helper
 	receiver := newTill(t)
-	c := newCluster(t, "OUTBOUND_ALLOW="+receiver.host, "MODEL_PRICES=openai/*=1/2")
-	c.model.follow(buysFlour)
-	in := c.ingress(t)
-	c.worker(t)
+	s.model.follow(buysFlour)
+	in := s.first
 	b := buyer{account: signUp(t, in.url).paying(t, receiver.url, nil), budgets: map[string]string{}}
 	for metric, limit := range map[string]int{"tokens": 1_000_000, "costMicros": 1_000_000_000, "runs": 2} {
 		var made struct{ ID string }
@@ -142,7 +139,7 @@ func TestBudgetsOfClientTools(t *testing.T) {
 	if r.Status != "failed" || r.Error == nil || r.Error.Code != "budget_exceeded" || r.Usage != exhausted.Usage {
 		t.Errorf("a waiting run without budget: %+v", r)
 	}
-	if got, calls := b.used(t, "tokens"), c.model.count("buy flour for exhausted"); got != spent || calls != 1 {
+	if got, calls := b.used(t, "tokens"), s.model.count("buy flour for exhausted"); got != spent || calls != 1 {
 		t.Errorf("%d tokens are used after %d model calls, want %d after 1", got, calls, spent)
 	}
 	b.buy(t, "exhausted").replayed(t) // a replay needs no budget
@@ -152,7 +149,8 @@ func TestBudgetsOfClientTools(t *testing.T) {
 	if r.Status != "completed" || !strings.Contains(r.Message, `"sacks":7`) || r.tokens() <= continued.tokens() {
 		t.Errorf("a waiting run with budget: %+v", r)
 	}
-	if seen := c.model.historyFor("buy flour for continued"); !strings.Contains(seen, `"paid":true`) || !strings.Contains(seen, `"sacks":7`) {
+	seen := s.model.historyFor("buy flour for continued")
+	if !strings.Contains(seen, `"paid":true`) || !strings.Contains(seen, `"sacks":7`) {
 		t.Errorf("the model received %s", seen)
 	}
 	if !slices.EqualFunc(r.ToolCalls, []string{"payByKey", "stock"}, func(call struct{ Name, Status string }, name string) bool {
@@ -179,11 +177,11 @@ func TestBudgetsOfClientTools(t *testing.T) {
 		t.Errorf("want 2 runs, %d tokens and a cost of %d: %s", spent, cost, got.body)
 	}
 	for _, name := range []string{"exhausted", "continued"} {
-		if effects, _ := receiver.of(name); len(effects) != 1 {
+		if effects, _ := receiver.Of(name); len(effects) != 1 {
 			t.Errorf("%s: %d effects", name, len(effects))
 		}
 	}
-	if n := c.model.count("buy flour for continued"); n != 2 {
+	if n := s.model.count("buy flour for continued"); n != 2 {
 		t.Errorf("%d model calls, want 2", n)
 	}
 }

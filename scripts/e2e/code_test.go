@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	kit "parley/scripts/internal/cluster"
 	"parley/shared/testkit"
 	"parley/shared/testkit/openaistub"
 )
@@ -44,14 +45,10 @@ type codeRun struct {
 // analyst creates an agent that may run code.
 func (a account) analyst(t *testing.T, model string, keepFiles bool) account {
 	t.Helper()
-	var agent struct {
-		ID string `json:"id"`
-	}
-	a.send(t, http.MethodPost, a.url+"/api/agents", map[string]any{
-		"name": "Analyst", "systemPrompt": "Calculate.", "model": model, "allowedCallers": []string{"user", "system"},
+	a.agent = kit.CreateAgent(t, a.url, a.key, map[string]any{
+		"name": "Analyst", "systemPrompt": "Calculate.", "model": model,
 		"tools": map[string]any{"codeExecution": map[string]any{"enabled": true, "keepFiles": keepFiles}},
-	}).want(t, http.StatusCreated).into(t, &agent)
-	a.agent = agent.ID
+	})
 	return a
 }
 
@@ -68,13 +65,10 @@ func (a account) asks(t *testing.T, session, message string) codeRun {
 	return r
 }
 
-// TestCodeAndPlot asks an agent with the offline model, which needs no key of a provider, for a
+// codeAndPlot asks an agent with the offline model, which needs no key of a provider, for a
 // number and a plot. It then makes the agent run invalid code.
-func TestCodeAndPlot(t *testing.T) {
-	t.Parallel()
-	c := newCluster(t, sandboxed)
-	in := c.ingress(t)
-	c.worker(t)
+func codeAndPlot(t *testing.T, s *service) { //nolint:thelper // a subtest, not a helper
+	in := s.first
 	owner := signUp(t, in.url).analyst(t, "offline", false)
 	r := owner.asks(t, "s", "Compute the squares of 1 to 10 and plot it.")
 	if len(r.ToolCalls) != 1 || r.ToolCalls[0].Name != "codeExecution" || r.ToolCalls[0].Status != "completed" || !strings.Contains(r.Message, "100") {

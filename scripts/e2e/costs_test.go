@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	kit "parley/scripts/internal/cluster"
 	"parley/shared/testkit/openaistub"
 )
 
@@ -36,7 +37,7 @@ func TestCostsAndCaps(t *testing.T) {
 	c := newCluster(t, "OUTBOUND_ALLOW="+receiver.host, "MODEL_PRICES=openai/*=1/2", "RUN_MAX_TURNS=3")
 	endless := func(req openaistub.Request) (openaistub.Reply, bool) {
 		if !strings.HasPrefix(req.Prompt(), "endless") {
-			return pays(req)
+			return kit.Pays(req)
 		}
 		return openaistub.Reply{ToolCalls: []openaistub.ToolCall{{ID: "c", Name: "payByKey", Arguments: `{"bill":"endless"}`}}}, true
 	}

@@ -117,51 +117,24 @@ func within(t *testing.T, began time.Time) {
 	}
 }
 
-// TestChaosDemoLimitOutlivesAnIngress kills one of two ingresses between a visitor's requests. The
-// visitor's limit stays in effect.
-func TestChaosDemoLimitOutlivesAnIngress(t *testing.T) {
+// TestChaosDemo runs the tests of the demo, all on one cluster. Each test uses its own visitors.
+// The test that kills the ingresses is the last one. Visitors' rights and the rules of the limit
+// are covered by tests in other packages (TestAccessMatrix, TestDemoLimit, TestClientAddr).
+func TestChaosDemo(t *testing.T) { //nolint:tparallel // the last subtest kills the ingresses
 	t.Parallel()
 	first, second := demoCluster(t)
-	ingresses := []*edge{first, second}
-	v := visitor("")
-	began := time.Now()
-	for n := range demoLimit {
-		if n == demoLimit/2 {
-			first.Kill9()
-			first.Restart()
+	t.Run("nothing_crashes", func(t *testing.T) {
+		for name, test := range map[string]func(*testing.T, *edge, *edge){
+			"burst_over_two_ingresses":  demoBurst,
+			"visitors_share_no_session": demoSessions,
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				test(t, first, second)
+			})
 		}
-		got := v.chat(t.Context(), ingresses[n%2], "limit", "message "+strconv.Itoa(n))
-		got.want(t, http.StatusOK)
-		if left := got.wantLimit(t); left != demoLimit-n-1 {
-			t.Fatalf("remaining after %d requests = %d", n+1, left)
-		}
-	}
-
-	for _, in := range ingresses {
-		v.chat(t.Context(), in, "limit", "one too many").wantTurnedAway(t)
-	}
-
-	second.Kill9() // the cached rejections are lost with the process
-	second.Restart()
-	v.chat(t.Context(), second, "limit", "after the restart").wantTurnedAway(t)
-	within(t, began)
-}
-
-// TestDemo runs the tests of the demo that crash no process, all on one cluster. Each test uses its
-// own visitors. Visitors' rights and the rules of the limit are covered by tests in other packages
-// (TestAccessMatrix, TestDemoLimit, TestClientAddr).
-func TestDemo(t *testing.T) {
-	t.Parallel()
-	first, second := demoCluster(t)
-	for name, test := range map[string]func(*testing.T, *edge, *edge){
-		"burst_over_two_ingresses":  demoBurst,
-		"visitors_share_no_session": demoSessions,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test(t, first, second)
-		})
-	}
+	})
+	t.Run("limit_outlives_an_ingress", func(t *testing.T) { demoLimitOutlivesAnIngress(t, first, second) })
 }
 
 // demoBurst sends many requests of one visitor simultaneously, half of them to each ingress.
@@ -222,4 +195,32 @@ func demoSessions(t *testing.T, first, second *edge) { //nolint:thelper // a sub
 	if got := one.says(t, first, "other", askCodeWord); strings.Contains(got, codeWord) {
 		t.Fatalf("another session of the visitor contains the code word: %s", got)
 	}
+}
+
+// demoLimitOutlivesAnIngress kills one of two ingresses between a visitor's requests. The visitor's
+// limit stays in effect.
+func demoLimitOutlivesAnIngress(t *testing.T, first, second *edge) { //nolint:thelper // a subtest, not a helper
+	ingresses := []*edge{first, second}
+	v := visitor("")
+	began := time.Now()
+	for n := range demoLimit {
+		if n == demoLimit/2 {
+			first.Kill9()
+			first.Restart()
+		}
+		got := v.chat(t.Context(), ingresses[n%2], "limit", "message "+strconv.Itoa(n))
+		got.want(t, http.StatusOK)
+		if left := got.wantLimit(t); left != demoLimit-n-1 {
+			t.Fatalf("remaining after %d requests = %d", n+1, left)
+		}
+	}
+
+	for _, in := range ingresses {
+		v.chat(t.Context(), in, "limit", "one too many").wantTurnedAway(t)
+	}
+
+	second.Kill9() // the cached rejections are lost with the process
+	second.Restart()
+	v.chat(t.Context(), second, "limit", "after the restart").wantTurnedAway(t)
+	within(t, began)
 }

@@ -2,8 +2,9 @@
 // API guide describes, and kill them. `make e2e` runs all tests. `make e2e TESTFLAGS="-run Chaos"`
 // runs those that kill a process, whose names begin with TestChaos.
 //
-// Each test that kills a process has its own cluster. Some of the other tests share a cluster. A
-// cluster consists of
+// Each test that kills a process, or needs special settings, has its own cluster. The other tests
+// are subtests of TestService and share a cluster. Kills at the points of a run are the subject of
+// scripts/crashpoints and not of this package. A cluster consists of
 //
 //	test ──HTTP──▶ ingress, ingress ──▶ PostgreSQL (synced to disk), nats-server ◀── worker, worker
 //	  ▲                                                                                 │

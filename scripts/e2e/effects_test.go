@@ -9,182 +9,28 @@ import (
 	"testing"
 	"time"
 
+	kit "parley/scripts/internal/cluster"
 	"parley/shared/testkit"
 	"parley/shared/testkit/openaistub"
 )
 
-// strikes contains the points of a side-effecting call at which the test kills or freezes a worker.
-// At arrived, the receiver has the request but has not counted the effect. At counted, it has
-// counted the effect but has not answered. The other points precede a statement of the service:
-// entry creates the tool ledger's entry, flip changes the entry to sending, outcome stores the
-// outcome in the tool ledger, and step stores it in the run's journal.
-//
-// Each element is a list of points. The worker is killed or frozen when there are runs at each
-// point of the list. A worker writes the entries and steps of all its runs with one statement after
-// the other, so only the last point of a list may precede a statement.
-var strikes = [][]string{{"arrived", "counted", "entry"}, {"flip"}, {"outcome"}, {"step"}}
-
-// paying creates an agent with two endpoints of a till. The endpoint payOnce must not be called
-// twice; payByKey honours idempotency keys.
+// paying creates an agent with the tools of a till. The options are further settings of its tools.
 func (a account) paying(t *testing.T, url string, options map[string]any) account {
 	t.Helper()
-	endpoint := func(name, effect string) map[string]any {
-		return map[string]any{
-			"name": name, "description": "Pays.", "method": "POST", "url": url + "/" + name, "sideEffect": effect,
-			"inputSchema": map[string]any{
-				"type": "object", "properties": map[string]any{"point": map[string]any{"type": "string"}, "bill": map[string]any{"type": "string"}},
-				"required": []string{"bill"},
-			},
-		}
-	}
-
-	tools := map[string]any{"enabled": true, "endpoints": []any{endpoint("payOnce", "unsafe"), endpoint("payByKey", "idempotent")}}
+	tools := map[string]any{"enabled": true, "endpoints": kit.PayEndpoints(url)}
 	maps.Copy(tools, options)
-	var agent struct {
-		ID string `json:"id"`
-	}
-
-	a.send(t, http.MethodPost, a.url+"/api/agents", map[string]any{
-		"name": "Payer", "systemPrompt": "Pay.", "model": modelName, "allowedCallers": []string{"user", "system"},
-		"tools": map[string]any{"httpRequest": tools},
-	}).want(t, http.StatusCreated).into(t, &agent)
-
-	a.agent = agent.ID
+	a.agent = kit.CreateAgent(t, a.url, a.key, map[string]any{
+		"name": "Payer", "systemPrompt": "Pay.", "model": modelName, "tools": map[string]any{"httpRequest": tools},
+	})
 	return a
 }
 
-// bill is a payment that a message requests. The field point selects the point at which the payment
-// waits, so that a process can be killed there.
+// bill is a payment that a message requests. The field point distinguishes payments by the same
+// tool.
 type bill struct{ tool, point string }
 
 func (b bill) name() string    { return b.tool + "-" + b.point }
-func (b bill) message() string { return fmt.Sprintf("pay %s %s", b.tool, b.point) }
-
-// pays is the script of the model. The model calls the tool that pays the bill, calls it again if
-// no tool worker was available, and then reports the result.
-func pays(req openaistub.Request) (openaistub.Reply, bool) {
-	var b bill
-	if n, _ := fmt.Sscanf(req.Prompt(), "pay %s %s", &b.tool, &b.point); n != 2 {
-		return openaistub.Reply{}, false
-	}
-
-	last := req.Messages[len(req.Messages)-1]
-	if last.Role == "tool" && !strings.Contains(last.Content, "not available") {
-		return openaistub.Reply{Text: "done: " + last.Content}, true
-	}
-
-	arguments, err := json.Marshal(map[string]string{"bill": b.name(), "point": b.point})
-	if err != nil {
-		return openaistub.Reply{}, false
-	}
-	// The model uses the same call ID in every turn. The service must distinguish these calls
-	// nevertheless.
-	return openaistub.Reply{ToolCalls: []openaistub.ToolCall{{ID: "call_pay", Name: b.tool, Arguments: string(arguments)}}}, true
-}
-
-// TestChaosEffects kills or freezes the agent worker or the tool worker while runs are at each
-// point of a side-effecting call. The receiver never counts two effects of one call, and calls with
-// an unknown outcome wait for a person's decision.
-func TestChaosEffects(t *testing.T) {
-	t.Parallel()
-	for _, role := range []string{"agent", "tool"} {
-		for _, signal := range []string{"kill", "stop"} {
-			t.Run(signal+"_the_"+role+"_worker", func(t *testing.T) {
-				t.Parallel()
-				strikeEffects(t, role, signal)
-			})
-		}
-	}
-}
-
-// strikeEffects sends the signal to the worker with the given role, once for each list of strikes,
-// when runs are at the points of the list. After other workers have finished the runs, it checks
-// the runs' effects.
-func strikeEffects(t *testing.T, role, signal string) {
-	t.Helper()
-	receiver := newTill(t)
-	c := newCluster(t, "OUTBOUND_ALLOW="+receiver.host, "LIMIT_USER=50000", "LIMIT_SYSTEM=60000") // for polling every run
-	// On a slow machine, it takes a long time until every run has reached its point and the next
-	// worker is ready. Statements that are blocked meanwhile must not time out.
-	c.settings = append(c.settings, "DATABASE_URL="+c.postgres.DSN()+"&statement_timeout=180000")
-	c.model.follow(pays)
-	in := c.ingress(t)
-	gate := newGates(t, c, "entry", "flip", "outcome", "step")
-	c.worker(t, "ROLES=sweep")
-	workers := map[string]*testkit.Process{"agent": c.worker(t, "ROLES=agent"), "tool": c.worker(t, "ROLES=tool")}
-	owner := signUp(t, in.url).paying(t, receiver.url, nil)
-	runs := map[bill]string{}
-	var victims []*testkit.Process
-	for _, points := range strikes {
-		for _, point := range points {
-			for _, tool := range []string{"payOnce", "payByKey"} {
-				b := bill{tool, point}
-				runs[b] = owner.enqueue(t, trigger{message: b.message(), key: b.name()})
-			}
-			eventually(t, 60*time.Second, "the runs at "+point, func() bool { return receiver.waiting(point) == 2 || gate.waiting(t, point) > 0 })
-		}
-		victims = append(victims, workers[role])
-		if signal == "kill" {
-			workers[role].Kill9()
-		} else {
-			workers[role].Stop()
-		}
-		workers[role] = c.worker(t, "ROLES="+role)
-		gate.openPoint(t, points[len(points)-1])
-		receiver.release()
-	}
-	asked := 0
-	for b, id := range runs {
-		asked += settleRun(t, c, owner, receiver, b, id)
-	}
-	if signal == "stop" {
-		for _, victim := range victims {
-			victim.Cont()
-		}
-		owner.enqueue(t, trigger{message: "alive"})
-		eventually(t, 30*time.Second, "all runs have finished", func() bool {
-			return c.number(t, "SELECT count(*) FROM open_runs") == 0
-		})
-	}
-	for b := range runs {
-		effects, keys := receiver.of(b.name())
-		if keys != 1 || b.tool == "payOnce" && len(effects) != 1 {
-			t.Errorf("%s: effects = %d, keys = %d: %+v", b.name(), len(effects), keys, effects)
-		}
-	}
-	t.Logf("%d of %d runs waited for a person", asked, len(runs))
-}
-
-// settleRun waits until a run has finished, and returns the number of decisions that the run
-// required. It decides like a person who has asked the receiver whether the bill was paid.
-func settleRun(t *testing.T, c *cluster, owner account, receiver *till, b bill, id string) (asked int) {
-	t.Helper()
-	var r waitingRun
-	eventually(t, 3*lease, "run "+b.name()+" finishes or waits for a person", func() bool {
-		r = waitingRun{}
-		owner.get(t.Context(), "/api/runs?id="+id).want(t, http.StatusOK).into(t, &r)
-		if r.RequiredAction == nil {
-			return r.terminal()
-		}
-		if b.tool != "payOnce" || r.RequiredAction.Kind != "unknown_outcome" || r.RequiredAction.Name != b.tool {
-			t.Fatalf("required action of %s = %+v", b.name(), r.RequiredAction)
-		}
-		decision := "resend"
-		if effects, _ := receiver.of(b.name()); len(effects) > 0 {
-			decision = "happened"
-		}
-		asked++
-		owner.decide(t, id, decision, r.RequiredAction.ToolCallID).want(t, http.StatusOK)
-		return false
-	})
-	if r.Status != "completed" || !strings.HasPrefix(r.Message, "done: ") {
-		t.Errorf("%s: status %s, message %q, error %+v", b.name(), r.Status, r.Message, r.Error)
-	}
-	if n := c.number(t, "SELECT count(*) FROM effects WHERE run_id = $1 AND state IN ('ready', 'sending', 'awaiting')", id); n != 0 {
-		t.Errorf("%s: open effects = %d, want 0", b.name(), n)
-	}
-	return asked
-}
+func (b bill) message() string { return fmt.Sprintf("pay %s %s", b.tool, b.name()) }
 
 // waitingRun contains the fields of a waiting run that these tests read.
 type waitingRun struct {
@@ -230,15 +76,12 @@ func (a account) awaitAction(t *testing.T, id string) waitingRun {
 	return r
 }
 
-// TestApprovals approves and rejects tool calls. The receiver gets no request before the decision,
+// approvals approves and rejects tool calls. The receiver gets no request before the decision,
 // one request for an approved call, and none for a rejected call.
-func TestApprovals(t *testing.T) {
-	t.Parallel()
+func approvals(t *testing.T, s *service) { //nolint:thelper // a subtest, not a helper
 	receiver := newTill(t)
-	c := newCluster(t, "OUTBOUND_ALLOW="+receiver.host)
-	c.model.follow(pays)
-	in := c.ingress(t)
-	c.worker(t)
+	s.model.follow(kit.Pays)
+	in := s.first
 	owner := signUp(t, in.url).paying(t, receiver.url, map[string]any{"approval": "unsafe"})
 	owner.post(t.Context(), trigger{message: bill{"payByKey", "free"}.message()}).want(t, http.StatusOK) // only unsafe calls need approval
 
@@ -259,7 +102,7 @@ func TestApprovals(t *testing.T) {
 		if left := time.Until(r.RequiredAction.ExpiresAt); left < 23*time.Hour || left > 24*time.Hour || took > testkit.Within(15*time.Second) {
 			t.Errorf("response after %s, with %s left for the decision", took, left)
 		}
-		if effects, _ := receiver.of(b.name()); len(effects) != 0 {
+		if effects, _ := receiver.Of(b.name()); len(effects) != 0 {
 			t.Fatalf("the request was sent before the approval: %+v", effects)
 		}
 		id, call := got.run(t).ID, r.RequiredAction.ToolCallID
@@ -272,7 +115,7 @@ func TestApprovals(t *testing.T) {
 		if r.Status != "completed" || !strings.Contains(r.Message, want.says) || r.RequiredAction != nil {
 			t.Errorf("%s: %+v", decision, r)
 		}
-		if effects, _ := receiver.of(b.name()); len(effects) != want.effects {
+		if effects, _ := receiver.Of(b.name()); len(effects) != want.effects {
 			t.Errorf("%s: %d effects, want %d", decision, len(effects), want.effects)
 		}
 		if log := bytesFor(events.rest(t)); !strings.Contains(log, "run.requires_action") || !strings.Contains(log, "run.completed") {
@@ -291,7 +134,7 @@ func TestMissingToolWorker(t *testing.T) {
 		if last := req.Messages[len(req.Messages)-1]; last.Role == "tool" {
 			return openaistub.Reply{Text: "told: " + last.Content}, true
 		}
-		return pays(req)
+		return kit.Pays(req)
 	})
 
 	in := c.ingress(t)

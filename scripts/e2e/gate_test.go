@@ -6,9 +6,7 @@ import (
 )
 
 // gates blocks statements of the service inside PostgreSQL, so that a test can kill a process
-// during a statement. A gate blocks a statement that writes an entry of the tool ledger, that
-// changes an entry to sending or done, or that stores a step in the journal. The argument "point"
-// of a tool call selects the gate.
+// during a statement. Triggers of the test call e2e_gate.
 type gates struct {
 	c    *cluster
 	conn *sql.Conn
@@ -18,25 +16,7 @@ const gateSQL = `
 CREATE FUNCTION e2e_gate(point text) RETURNS void LANGUAGE plpgsql SET lock_timeout = 0 AS $$
 BEGIN
   PERFORM pg_advisory_xact_lock_shared(7331, hashtext(point) & 65535);
-END $$;
-CREATE FUNCTION e2e_effects() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
-DECLARE
-  point text := NEW.input::json->>'point';
-BEGIN
-  IF point = 'entry' AND TG_OP = 'INSERT' OR point = 'flip' AND NEW.state = 'sending' OR point = 'outcome' AND NEW.state = 'done' THEN
-    PERFORM e2e_gate(point);
-  END IF;
-  RETURN NEW;
-END $$;
-CREATE TRIGGER e2e_effects BEFORE INSERT OR UPDATE ON effects FOR EACH ROW EXECUTE FUNCTION e2e_effects();
-CREATE FUNCTION e2e_steps() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
-BEGIN
-  IF NEW.step::json->'tool'->'call'->'input'->>'point' = 'step' THEN
-    PERFORM e2e_gate('step');
-  END IF;
-  RETURN NEW;
-END $$;
-CREATE TRIGGER e2e_steps BEFORE INSERT ON steps FOR EACH ROW EXECUTE FUNCTION e2e_steps();`
+END $$;`
 
 // newGates creates the gates, all closed.
 func newGates(t *testing.T, c *cluster, points ...string) *gates {
@@ -64,14 +44,6 @@ func (g *gates) waiting(t *testing.T, point string) int {
 	t.Helper()
 	return g.c.number(t, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND classid = 7331
 		AND objid = (hashtext($1) & 65535)::oid`, point)
-}
-
-// openPoint opens a point's gate permanently.
-func (g *gates) openPoint(t *testing.T, point string) {
-	t.Helper()
-	if _, err := g.conn.ExecContext(t.Context(), `SELECT pg_advisory_unlock(7331, hashtext($1) & 65535)`, point); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // open opens all gates permanently.

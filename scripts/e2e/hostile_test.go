@@ -57,6 +57,7 @@ const (
 // TestVoiceHostileClients runs attacks by clients of one organization during another organization's
 // voice session. The attacks must not disturb this session or fill the ingress's memory.
 func TestVoiceHostileClients(t *testing.T) {
+	nightly(t, "the attacks need a processor for themselves")
 	t.Parallel()
 	needsVoice(t)
 	c, l := newCluster(t, "VOICE_PER_ORGANIZATION="+strconv.Itoa(seats), "LIMIT_USER=50000", "LIMIT_SYSTEM=60000"), newListener(t, "something")
@@ -190,17 +191,11 @@ func (b *chatter) turns(t *testing.T, n int) (took []time.Duration) {
 	return took
 }
 
-// compare checks the latencies during the attacks against those without attacks. Without -short,
-// the limits are delays that a listener would notice. With -short, other packages' tests use the
-// machine too, so the limits only detect attacks that block other organizations completely.
+// compare checks the latencies during the attacks against those without attacks. The limits are
+// delays that a listener would notice.
 func (b *chatter) compare(t *testing.T, alone, disturbed []time.Duration) {
 	t.Helper()
-	margin, waited := 300*time.Millisecond, 5*time.Millisecond
-	if testing.Short() {
-		margin, waited = 2*time.Second, 200*time.Millisecond
-		t.Log("NOT TESTED with -short: whether a listener would notice the attacks; the bounds allow for other tests")
-	}
-
+	const margin, waited = 300 * time.Millisecond, 5 * time.Millisecond
 	slices.Sort(alone)
 	slices.Sort(disturbed)
 	at := func(took []time.Duration, percent int) time.Duration { return took[(len(took)-1)*percent/100] }

@@ -183,6 +183,7 @@ func TestStoppingWorkerRequeuesRunsInFlight(t *testing.T) { //nolint:paralleltes
 // TestChaosKilledWorkersRunsInFlight kills a worker while all of its slots are in use. Another
 // worker must take over all runs when their leases have expired.
 func TestChaosKilledWorkersRunsInFlight(t *testing.T) { //nolint:paralleltest // newInFlight calls t.Parallel
+	nightly(t, "the leases of all runs must expire")
 	f := newInFlight(t)
 	killed := f.c.worker(t)
 	f.fill(t, 0, f.runs)

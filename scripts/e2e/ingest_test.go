@@ -75,6 +75,9 @@ func TestChaosIngest(t *testing.T) {
 	for _, signal := range []string{"kill", "stop"} {
 		t.Run(signal, func(t *testing.T) {
 			t.Parallel()
+			if signal == "stop" {
+				nightly(t, "the leases of all documents must expire")
+			}
 			strikeIngest(t, signal)
 		})
 	}

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bytes"
 	"net/http"
 	"testing"
 	"time"
@@ -10,44 +9,6 @@ import (
 // waiters is the number of requests that wait for their runs when the test kills or stops the
 // ingress.
 const waiters = 8
-
-// TestChaosIngressKilledWithWaiters kills an ingress while requests wait for their run. The run
-// must continue, and the other ingress must return its result.
-func TestChaosIngressKilledWithWaiters(t *testing.T) {
-	t.Parallel()
-	c := newCluster(t)
-	dying, other := c.ingress(t), c.ingress(t)
-	c.worker(t)
-	owner := signUp(t, dying.url)
-	asked := trigger{message: "sleep 12s: kept", key: "k"}
-	var waiting []<-chan answer
-	for range waiters {
-		waiting = append(waiting, owner.start(t.Context(), asked))
-	}
-
-	c.model.awaitCalls(t, asked.message, 1)
-	id := c.text(t, "SELECT id FROM runs")
-	dying.awaitConnections(t, len(waiting))
-	dying.Kill9()
-	for _, w := range waiting {
-		if got := awaitAnswer(t, w, 10*time.Second); got.err == nil {
-			t.Fatalf("a killed ingress responded: %d %s", got.status, got.body)
-		}
-	}
-
-	there := owner.at(other)
-	attached := there.post(t.Context(), asked)
-	attached.completed(t, echoed("kept"), 1)
-	if got := there.result(t, id, 40*time.Second); !bytes.Equal(got.body, attached.body) {
-		t.Fatalf("the run read by ID differs from the retry's response:\n%s\n%s", got.body, attached.body)
-	}
-	if again := there.post(t.Context(), asked).replayed(t); !bytes.Equal(again.body, attached.body) {
-		t.Fatalf("the replay differs:\n%s\n%s", again.body, attached.body)
-	}
-	if calls := c.model.count(asked.message); calls != 1 {
-		t.Fatalf("model calls = %d, want 1", calls)
-	}
-}
 
 // TestStoppingIngressAnswersItsWaiters stops an ingress while requests wait for their run. The
 // ingress must answer each with status 202 and the run's URL before it exits.

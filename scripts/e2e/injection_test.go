@@ -6,7 +6,6 @@ import (
 	"html"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"strconv"
 	"strings"
@@ -42,13 +41,12 @@ type attacker struct {
 func newAttacker(t *testing.T) *attacker {
 	t.Helper()
 	a := &attacker{}
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	server := site(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		raw, _ := io.ReadAll(r.Body)
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.seen = append(a.seen, fmt.Sprintf("%s %s %v %s", r.Method, r.URL, r.Header, raw))
 	}))
-	t.Cleanup(server.Close)
 	a.url, a.host = server.URL, strings.TrimPrefix(server.URL, "http://")
 	return a
 }
@@ -73,8 +71,7 @@ type shop struct {
 func newShop(t *testing.T, evil string, texts []injection) *shop {
 	t.Helper()
 	s := &shop{evil: evil, texts: texts}
-	server := httptest.NewServer(s)
-	t.Cleanup(server.Close)
+	server := site(t, s)
 	s.url, s.host = server.URL, strings.TrimPrefix(server.URL, "http://")
 	return s
 }
@@ -153,23 +150,20 @@ func hostile(evil, evilHost string) []openaistub.ToolCall {
 	return calls
 }
 
-// TestInjections sends fifty injections to a model that obeys all of them, and to the offline
+// injections sends fifty injections to a model that obeys all of them, and to the offline
 // model. Requests must go only to hosts that the organization has listed. No secret may leak, and
 // the injections must stay inside content that is marked as untrusted.
-func TestInjections(t *testing.T) {
-	t.Parallel()
+func injections(t *testing.T, s *service) { //nolint:thelper // a subtest, not a helper
 	evil := newAttacker(t)
 	texts := readInjections(t, evil.url)
-	listed, pages := newShop(t, evil.url, texts), newWeb(t)
+	listed, pages := newShop(t, evil.url, texts), s.web
 	for n, text := range texts {
 		pages.put("inject"+strconv.Itoa(n)+" ", "/p"+strconv.Itoa(n), "Page "+strconv.Itoa(n), "text/html; charset=utf-8", htmlPage(n, text))
 	}
 
-	c := newCluster(t, sandboxed, "OUTBOUND_ALLOW="+strings.Join([]string{evil.host, listed.host, pages.host}, ","), "SEARXNG_URL="+pages.url)
 	broken := make(chan error, 1000)
-	c.model.follow(obeys(evil, texts, broken))
-	in := c.ingress(t)
-	c.worker(t)
+	s.model.follow(obeys(evil, texts, broken))
+	in := s.first
 	other := signUp(t, in.url)
 	other.send(t, http.MethodPut, in.url+"/api/agents?id="+other.agent, map[string]any{"systemPrompt": otherAgentSay}).want(t, http.StatusOK)
 	owner := signUp(t, in.url)
@@ -195,7 +189,7 @@ func TestInjections(t *testing.T) {
 	}
 
 	checkShop(t, listed)
-	for _, req := range c.model.stub.Requests() {
+	for _, req := range s.model.stub.Requests() {
 		if strings.Contains(string(req.Body), secretHeader) || strings.Contains(string(req.Body), otherAgentSay) {
 			t.Fatalf("a secret is in a prompt: %.2000s", req.Body)
 		}

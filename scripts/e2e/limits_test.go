@@ -16,6 +16,7 @@ import (
 // TestAFloodDoesNotDelayOthers queues hundreds of runs of one organization. Meanwhile, the runs of
 // another organization must start without waiting for them.
 func TestAFloodDoesNotDelayOthers(t *testing.T) {
+	nightly(t, "a flood of 200 runs")
 	t.Parallel()
 	const (
 		slots   = 4

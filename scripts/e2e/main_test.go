@@ -43,3 +43,11 @@ func lookEach(t *testing.T, each, within time.Duration, what string, done func()
 		}
 	}
 }
+
+// nightly skips a test in short mode. The reason says why the test does not run at every push.
+func nightly(t *testing.T, reason string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("NOT TESTED without LONG=1: " + reason)
+	}
+}

@@ -95,19 +95,6 @@ func (f *threefold) check(t *testing.T) {
 		percentile(took, 0.99).Round(time.Millisecond), percentile(took, 1).Round(time.Millisecond))
 }
 
-// TestChaosNATSClusterLosesItsLeader kills the one of three NATS servers that leads the stream, and
-// restarts it.
-func TestChaosNATSClusterLosesItsLeader(t *testing.T) {
-	t.Parallel()
-	f := newThreefold(t)
-	leader := leads(t, f.servers)
-	f.lose(t, leader, "which leads")
-	f.servers[leader].Restart()
-	leads(t, f.servers)
-	f.load.await(t, 5*natsCallers)
-	f.check(t)
-}
-
 // TestChaosNATSClusterLosesEachServer kills each of three NATS servers in turn, the stream's leader
 // first, and restarts it. Finally, it kills one server permanently. New ingresses and workers must
 // then still start.

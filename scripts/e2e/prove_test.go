@@ -83,6 +83,7 @@ func nothingLeft(t *testing.T, dir string) {
 // workers, because the runs of a killed worker wait 30 s for their leases to expire. Another test
 // executes the commands of docs/prove.md, which kill workers.
 func TestChaosParleyProve(t *testing.T) {
+	nightly(t, "a whole proof; a test of scripts/clients runs the commands of docs/prove.md")
 	t.Parallel()
 	const triggers = 100
 	got, code := prove(t, "--triggers=100", "--seed=12", "--kill=ingress,nats,postgres")
@@ -103,6 +104,7 @@ func TestChaosParleyProve(t *testing.T) {
 // TestChaosParleyProveCanFail runs `parley prove` with faults that break one promise of the service
 // at a time. The proof of this promise must then fail.
 func TestChaosParleyProveCanFail(t *testing.T) {
+	nightly(t, "two whole proofs")
 	t.Parallel()
 	for sabotage, seen := range map[string]func(proveResult) bool{
 		"keys": func(p proveResult) bool {
@@ -125,6 +127,7 @@ func TestChaosParleyProveCanFail(t *testing.T) {
 // TestParleyProveOutOfTime sends more triggers than the service can answer within the time limit.
 // The command must report the unanswered triggers as faults, and keep its files as evidence.
 func TestParleyProveOutOfTime(t *testing.T) {
+	nightly(t, "a whole proof with 50,000 triggers")
 	t.Parallel()
 	got, code := prove(t, "--triggers=50000", "--timeout=1s", "--kill=ingress")
 	if code != 1 || got.OK || got.Unanswered == 0 || got.Unanswered+got.Answered != got.Triggers || got.Kept == "" {
@@ -142,6 +145,9 @@ func TestChaosParleyProveEndsWhole(t *testing.T) {
 	}{"ctrl-c": {syscall.SIGINT, 130}, "term": {syscall.SIGTERM, 143}, "kill": {syscall.SIGKILL, -1}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if name != "ctrl-c" {
+				nightly(t, "it differs from ctrl-c only in the signal")
+			}
 			dir := t.TempDir()
 			p := testkit.StartProcess(t, testkit.Command{
 				Name: "parley", Path: testkit.BuildBinary(t, "deploy/standalone/cmd/parley"), Args: []string{"prove", "--triggers=5000"},

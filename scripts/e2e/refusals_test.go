@@ -24,13 +24,11 @@ type refusedRun struct {
 	}
 }
 
-// TestProvidersThatRefuse runs agents whose model provider rejects requests or drops streams. If a
+// providersThatRefuse runs agents whose model provider rejects requests or drops streams. If a
 // provider drops every stream, the run fails after a few attempts, long before its deadline. The
 // run shows the provider's status and message to admins, and the log shows the status to operators.
-func TestProvidersThatRefuse(t *testing.T) {
-	t.Parallel()
-	c := newCluster(t, "RUN_DEADLINE=15m")
-	c.model.follow(func(req openaistub.Request) (openaistub.Reply, bool) {
+func providersThatRefuse(t *testing.T, s *service) { //nolint:thelper // a subtest, not a helper
+	s.model.follow(func(req openaistub.Request) (openaistub.Reply, bool) {
 		switch {
 		case strings.HasPrefix(req.Prompt(), "drop"):
 			return openaistub.Reply{Text: "one two three", Fault: "cut"}, true
@@ -39,8 +37,7 @@ func TestProvidersThatRefuse(t *testing.T) {
 		}
 		return openaistub.Reply{}, false
 	})
-	in := c.ingress(t)
-	worker := c.worker(t)
+	in := s.first
 	owner := signUp(t, in.url)
 
 	var dropped refusedRun
@@ -58,7 +55,7 @@ func TestProvidersThatRefuse(t *testing.T) {
 	if p := refused.Error.Provider; refused.Status != "failed" || refused.Error.Code != "model_rejected" || p == nil || p.Status != http.StatusForbidden {
 		t.Errorf("%+v", refused)
 	}
-	if log := worker.Output(); !strings.Contains(log, `"provider_status":403`) || strings.Contains(log, "Bearer ") {
+	if log := s.worker.Output(); !strings.Contains(log, `"provider_status":403`) || strings.Contains(log, "Bearer ") {
 		t.Error("the log lacks the provider's response, or has a header")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	kit "parley/scripts/internal/cluster"
 	"parley/shared/testkit"
 )
 
@@ -132,7 +133,7 @@ func newRolling(t *testing.T) *rollingService {
 	t.Helper()
 	receiver := newTill(t)
 	c := newCluster(t, "OUTBOUND_ALLOW="+receiver.host, "LIMIT_USER=500000", "LIMIT_SYSTEM=600000", "STOP_GRACE="+rollingGrace.String())
-	c.model.follow(pays)
+	c.model.follow(kit.Pays)
 	r := &rollingService{cluster: c, receiver: receiver, answers: map[trigger]answer{}}
 	r.balancer = newBalancer(t, c.ingress(t), c.ingress(t))
 	r.echo = signUp(t, r.edges[0].url)
@@ -194,7 +195,7 @@ func (r *rollingService) check(t *testing.T) {
 		t.Error(failed)
 	}
 
-	calls, paid := r.cluster.model.tally(), r.receiver.tally()
+	calls, paid := r.cluster.model.tally(), r.receiver.Tally()
 	for tr, got := range r.answers {
 		if got.status == http.StatusAccepted {
 			got = r.echo.at(r.edges[0]).result(t, got.run(t).ID, requestTimeout)
@@ -230,24 +231,8 @@ func (l *ledger) tally() map[string]int {
 	return calls
 }
 
-// tally returns the number of effects for each bill.
-func (l *till) tally() map[string]int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	effects := map[string]int{}
-	for _, h := range l.hits {
-		effects[billFor(h.body)]++
-	}
-	return effects
-}
-
-// TestRollingRestartsUnderLoad restarts ingresses and workers in turn while callers send triggers
-// through a balancer. No trigger may fail, and each must be executed once.
-func TestRollingRestartsUnderLoad(t *testing.T) {
-	t.Parallel()
-	rollingRestarts(t, 4, 4) // each process once
-}
-
+// TestHundredRollingRestartsUnderLoad restarts ingresses and workers in turn while callers send
+// triggers through a balancer. No trigger may fail, and each must be executed once.
 func TestHundredRollingRestartsUnderLoad(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()

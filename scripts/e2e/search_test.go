@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	"golang.org/x/text/encoding/simplifiedchinese"
 
+	kit "parley/scripts/internal/cluster"
 	"parley/shared/testkit/openaistub"
 )
 
@@ -36,8 +36,7 @@ type page struct {
 func newWeb(t *testing.T) *web {
 	t.Helper()
 	w := &web{pages: map[string]page{}, results: map[string][]string{}}
-	server := httptest.NewServer(w)
-	t.Cleanup(server.Close)
+	server := site(t, w)
 	w.url, w.host = server.URL, strings.TrimPrefix(server.URL, "http://")
 	return w
 }
@@ -102,14 +101,10 @@ func article(lang, title string, paragraphs ...string) []byte {
 // searcher creates an agent that searches the web.
 func (a account) searcher(t *testing.T, model string) account {
 	t.Helper()
-	var agent struct {
-		ID string `json:"id"`
-	}
-	a.send(t, http.MethodPost, a.url+"/api/agents", map[string]any{
-		"name": "Researcher", "systemPrompt": "Answer from the web.", "model": model, "allowedCallers": []string{"user", "system"},
+	a.agent = kit.CreateAgent(t, a.url, a.key, map[string]any{
+		"name": "Researcher", "systemPrompt": "Answer from the web.", "model": model,
 		"tools": map[string]any{"webSearch": map[string]any{"enabled": true}},
-	}).want(t, http.StatusCreated).into(t, &agent)
-	a.agent = agent.ID
+	})
 	return a
 }
 
@@ -161,12 +156,12 @@ type citedRun struct {
 	ToolCalls []struct{ Name, Status string } `json:"toolCalls"`
 }
 
-// TestCitationsHold uses a model that gives correct and wrong citations in an answer with emoji and
+// citationsHold uses a model that gives correct and wrong citations in an answer with emoji and
 // Chinese. Each citation of the run must lead to its source, quote a text that occurs in the
 // source, and select the words of the message that it supports.
-func TestCitationsHold(t *testing.T) {
-	t.Parallel()
-	pages := newWeb(t)
+func citationsHold(t *testing.T, s *service) { //nolint:thelper // a subtest, not a helper
+	const question = "How tall is the tower?"
+	pages := s.web
 	chinese, err := simplifiedchinese.GB18030.NewEncoder().Bytes(article("zh-CN", "埃菲尔铁塔",
 		"埃菲尔铁塔是位于法国巴黎战神广场的铁制镂空塔。", "铁塔高三百三十米，是巴黎最高的建筑物。它每年接待近七百万名游客。"))
 	if err != nil {
@@ -177,8 +172,10 @@ func TestCitationsHold(t *testing.T) {
 		"The Eiffel Tower is a wrought-iron lattice tower on the Champ de Mars in Paris, France.",
 		"The tower is 330 metres tall, about the same height as an 81-storey building. It was the tallest structure in the world for 41 years. 🗼"))
 	pages.put("tower", "/zh", "铁塔", "text/html; charset=gb18030", chinese)
-	c := newCluster(t, sandboxed, "OUTBOUND_ALLOW="+pages.host, "SEARXNG_URL="+pages.url)
-	c.model.follow(func(req openaistub.Request) (openaistub.Reply, bool) {
+	s.model.follow(func(req openaistub.Request) (openaistub.Reply, bool) {
+		if req.Prompt() != question {
+			return openaistub.Reply{}, false
+		}
 		results, err := toolResultsIn(req)
 		if err != nil {
 			return openaistub.Reply{Text: err.Error()}, true
@@ -198,10 +195,9 @@ func TestCitationsHold(t *testing.T) {
 		return openaistub.Reply{Text: fmt.Sprintf("👩‍🚀 Hello! The tower is 330 m tall 🗼 [%d \"330 metres tall\"]. 铁塔高三百三十米[%d “铁塔高三百三十米”]。"+
 			" It was painted by aliens [%d \"painted by aliens\"]. It stands on Mars [99]. Many people visit it [%d].", english, chinese, english, chinese)}, true
 	})
-	in := c.ingress(t)
-	c.worker(t)
+	in := s.first
 	owner := signUp(t, in.url).searcher(t, modelName)
-	got := owner.post(t.Context(), trigger{message: "How tall is the tower?"}).want(t, http.StatusOK)
+	got := owner.post(t.Context(), trigger{message: question}).want(t, http.StatusOK)
 	var r citedRun
 	got.into(t, &r)
 	if r.Status != "completed" || r.CitationsRemoved != 2 || len(r.Citations) != 3 {
@@ -232,18 +228,15 @@ func TestCitationsHold(t *testing.T) {
 	send(t.Context(), http.MethodGet, in.url+"/api/sources?id="+r.Citations[0].SourceID, map[string]string{"x-api-key": foreign.Key}, nil).refused(t, http.StatusNotFound, "not_found")
 }
 
-// TestOfflineModelCites searches the web with the offline model, which needs no provider's key. The
+// offlineModelCites searches the web with the offline model, which needs no provider's key. The
 // answer must cite a web page.
-func TestOfflineModelCites(t *testing.T) {
-	t.Parallel()
-	pages := newWeb(t)
+func offlineModelCites(t *testing.T, s *service) { //nolint:thelper // a subtest, not a helper
+	pages := s.web
 	pages.put("lighthouse", "/l", "Lighthouses", "text/html; charset=utf-8", article("en", "Lighthouses",
 		"The lighthouse of Alexandria was built between 280 and 247 BC and stood about one hundred metres high.",
 		"Its light could be seen from far away, and sailors told stories about it for centuries to come."))
 
-	c := newCluster(t, sandboxed, "OUTBOUND_ALLOW="+pages.host, "SEARXNG_URL="+pages.url)
-	in := c.ingress(t)
-	c.worker(t)
+	in := s.first
 	owner := signUp(t, in.url).searcher(t, "offline")
 	began := time.Now()
 	got := owner.post(t.Context(), trigger{message: "How high was the lighthouse of Alexandria?"}).want(t, http.StatusOK)

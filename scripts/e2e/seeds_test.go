@@ -17,6 +17,7 @@ import (
 // one part at a time. A user may remove a part, or an interrupted start may not have created it.
 // The next start must recreate it.
 func TestParleyUpRecreatesMissingSeeds(t *testing.T) { //nolint:tparallel // each subtest depends on the previous one
+	nightly(t, "it starts parley up four times")
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	parley := up(t, dir, testkit.FreePort(t))
@@ -87,6 +88,7 @@ func loseKeys(t *testing.T, _ string, creds quickstart.Credentials) {
 // a user may with Ctrl-C. The command must exit with status 0 and leave no process behind. The next
 // start must succeed.
 func TestParleyUpStoppedWhileItStarts(t *testing.T) {
+	nightly(t, "it starts parley up five times")
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	port := testkit.FreePort(t)
@@ -117,6 +119,7 @@ func TestParleyUpStoppedWhileItStarts(t *testing.T) {
 // start must succeed.
 func TestChaosParleyUpKilledWhileItSeeds(t *testing.T) {
 	t.Parallel()
+	program := testkit.BuildBinary(t, "deploy/standalone/cmd/parley") // before the transaction, which must not be idle for long
 	postgres := testkit.PostgresProcess(t)
 	db, err := sql.Open("postgres", postgres.DSN())
 	if err != nil {
@@ -136,7 +139,7 @@ func TestChaosParleyUpKilledWhileItSeeds(t *testing.T) {
 
 	dir := filepath.Join(t.TempDir(), "data")
 	command := testkit.Command{
-		Name: "parley", Path: testkit.BuildBinary(t, "deploy/standalone/cmd/parley"), Args: []string{"up"},
+		Name: "parley", Path: program, Args: []string{"up"},
 		Env: append(quickstart.Environment(dir, testkit.FreePort(t)), "DATABASE_URL="+postgres.DSN()), ReadyLine: "ingress ready",
 	}
 

@@ -1,84 +1,19 @@
 package e2e
 
 import (
-	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	kit "parley/scripts/internal/cluster"
 	"parley/shared/testkit/openaistub"
 )
-
-// TestChaosNATSKilledMidRun kills the bus during a run. The service must continue to work without
-// it, and each run must be executed once.
-func TestChaosNATSKilledMidRun(t *testing.T) {
-	t.Parallel()
-	c := newCluster(t)
-	in := c.ingress(t)
-	worker := c.worker(t)
-	owner := signUp(t, in.url)
-	asked := trigger{message: "sleep 3s: without a bus", key: "k"}
-	waiting := owner.start(t.Context(), asked)
-	c.model.awaitCalls(t, asked.message, 1)
-	c.nats.Kill9()
-	// The database is the source of truth. Without a bus, the run must therefore finish, the
-	// waiting request must be answered, and the service must accept new runs.
-	awaitAnswer(t, waiting, 20*time.Second).completed(t, echoed("without a bus"), 1)
-	later := owner.enqueue(t, trigger{message: "accepted without a bus"})
-	owner.post(t.Context(), asked).replayed(t)
-	c.nats.Restart()
-	owner.result(t, later, 40*time.Second).completed(t, echoed("accepted without a bus"), 1)
-	owner.post(t.Context(), trigger{message: "after"}).completed(t, echoed("after"), 1)
-	for _, message := range []string{asked.message, "accepted without a bus"} {
-		if calls := c.model.count(message); calls != 1 {
-			t.Fatalf("%d model calls of %q, want 1", calls, message)
-		}
-	}
-
-	if strings.Contains(worker.Output(), "leases expired") {
-		t.Fatal("a lease was lost together with the bus")
-	}
-}
-
-// TestChaosPostgresKilledMidRun kills the database during a run. The run's result must be stored
-// after the restart, and a request that was rejected meanwhile must not have created a run.
-func TestChaosPostgresKilledMidRun(t *testing.T) {
-	t.Parallel()
-	c := newCluster(t)
-	in := c.ingress(t)
-	worker := c.worker(t)
-	owner := signUp(t, in.url)
-	asked := trigger{message: "sleep 3s: over a crash", key: "k"}
-	waiting := owner.start(t.Context(), asked)
-	c.model.awaitCalls(t, asked.message, 1)
-	c.postgres.Kill9()
-	// While the database is down, the ingress rejects requests. A rejected request must not lead to
-	// a run later.
-	refused := owner.post(t.Context(), trigger{message: "refused", key: "refused"})
-	refused.refused(t, http.StatusServiceUnavailable, "unavailable")
-	// The model's answer arrives while the database is down. The worker must keep the answer until
-	// it can be stored.
-	eventually(t, 20*time.Second, "the worker finds that it cannot save the result", func() bool {
-		return strings.Contains(worker.Output(), "saving result failed")
-	})
-
-	c.postgres.Restart()
-	awaitAnswer(t, waiting, 40*time.Second).completed(t, echoed("over a crash"), 1)
-	owner.post(t.Context(), asked).replayed(t)
-	if calls := c.model.count(asked.message); calls != 1 {
-		t.Fatalf("%d model calls, want 1", calls)
-	}
-
-	owner.post(t.Context(), trigger{message: "refused", key: "refused"}).completed(t, echoed("refused"), 1)
-	if rows := c.number(t, "SELECT count(*) FROM runs"); rows != 2 {
-		t.Fatalf("%d runs in the database, want 2", rows)
-	}
-}
 
 // TestChaosPostgresDownForLongerThanALease stops the database until a run's lease has expired. The
 // run must then be executed again. The expired lease must not count as the death of a worker.
 func TestChaosPostgresDownForLongerThanALease(t *testing.T) {
+	nightly(t, "the outage lasts longer than a lease")
 	t.Parallel()
 	c := newCluster(t)
 	in := c.ingress(t)
@@ -114,7 +49,7 @@ func TestChaosNATSAwayWhenAToolIsCalled(t *testing.T) {
 	c := newCluster(t, "OUTBOUND_ALLOW="+receiver.host)
 	var away atomic.Bool
 	c.model.follow(func(req openaistub.Request) (openaistub.Reply, bool) {
-		reply, known := pays(req)
+		reply, known := kit.Pays(req)
 		if !away.Load() {
 			reply.Delay = 10 * time.Second // long enough to kill the server while both runs are in this call
 		}
@@ -141,7 +76,7 @@ func TestChaosNATSAwayWhenAToolIsCalled(t *testing.T) {
 	for b, id := range runs {
 		var r waitingRun
 		owner.result(t, id, 40*time.Second).into(t, &r)
-		effects, _ := receiver.of(b.name())
+		effects, _ := receiver.Of(b.name())
 		if r.Status != "completed" || !strings.Contains(r.Message, `"paid":true`) || r.Attempts < 2 || len(effects) != 1 {
 			t.Errorf("%s: %d effects; %+v", b.name(), len(effects), r)
 		}

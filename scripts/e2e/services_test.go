@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -17,7 +16,7 @@ type greeting struct {
 }
 
 // mcpServer starts an MCP server that uses streamable HTTP and requires a token.
-func mcpServer(t *testing.T) (url, host string) {
+func mcpServer(t *testing.T) (url string) {
 	t.Helper()
 	server := mcp.NewServer(&mcp.Implementation{Name: "greeter", Version: "v1.0.0"}, nil)
 	mcp.AddTool(server, &mcp.Tool{Name: "greet", Description: "Says hi."},
@@ -26,7 +25,7 @@ func mcpServer(t *testing.T) (url, host string) {
 		})
 
 	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)
-	listener := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	listener := site(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer token-of-the-server" {
 			http.Error(w, "no token", http.StatusUnauthorized)
 			return
@@ -34,18 +33,14 @@ func mcpServer(t *testing.T) (url, host string) {
 		handler.ServeHTTP(w, r)
 	}))
 
-	t.Cleanup(listener.Close)
-	return listener.URL, strings.TrimPrefix(listener.URL, "http://")
+	return listener.URL
 }
 
-// TestMCPServerIsListedAndCalled makes the offline model, which needs no provider's key, call a
+// mcpServerIsListedAndCalled makes the offline model, which needs no provider's key, call a
 // tool of an MCP server.
-func TestMCPServerIsListedAndCalled(t *testing.T) {
-	t.Parallel()
-	url, host := mcpServer(t)
-	c := newCluster(t, "OUTBOUND_ALLOW="+host)
-	in := c.ingress(t)
-	c.worker(t)
+func mcpServerIsListedAndCalled(t *testing.T, s *service) { //nolint:thelper // a subtest, not a helper
+	url := mcpServer(t)
+	in := s.first
 	owner := signUp(t, in.url)
 	var agent struct{ ID string }
 	body := map[string]any{
@@ -71,17 +66,15 @@ func TestMCPServerIsListedAndCalled(t *testing.T) {
 	}
 }
 
-// TestOpenAPIDocumentIsImportedAndCalled imports an OpenAPI document as an agent's endpoints, and
+// openAPIDocumentIsImportedAndCalled imports an OpenAPI document as an agent's endpoints, and
 // makes the offline model call one of them.
-func TestOpenAPIDocumentIsImportedAndCalled(t *testing.T) {
-	t.Parallel()
+func openAPIDocumentIsImportedAndCalled(t *testing.T, s *service) { //nolint:thelper // a subtest, not a helper
 	asked := make(chan string, 10)
-	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	weather := site(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked <- r.Method + " " + r.URL.String() + " " + r.Header.Get("X-Token")
 		writeJSON(w, map[string]string{"city": "Oslo", "weather": "snow"})
 	}))
 
-	t.Cleanup(service.Close)
 	document := fmt.Sprintf(`openapi: 3.1.0
 info: {title: Weather, version: "1"}
 servers: [{url: %s/v1}]
@@ -94,11 +87,9 @@ paths:
         - {name: city, in: path, required: true, schema: {type: string}}
         - {name: units, in: query, schema: {type: string, enum: [metric, imperial]}}
       responses: {"200": {description: ok}}
-`, service.URL)
+`, weather.URL)
 
-	c := newCluster(t, "OUTBOUND_ALLOW="+strings.TrimPrefix(service.URL, "http://"))
-	in := c.ingress(t)
-	c.worker(t)
+	in := s.first
 	owner := signUp(t, in.url)
 	owner.send(t, http.MethodPut, in.url+"/api/agents?id="+owner.agent, map[string]any{"model": "offline"}).want(t, http.StatusOK)
 	imported := owner.send(t, http.MethodPost, in.url+"/api/agents?action=import-openapi&id="+owner.agent, map[string]any{

@@ -61,6 +61,7 @@ func TestSuggestedQuestionsWork(t *testing.T) {
 
 	t.Run("new_organization", func(t *testing.T) {
 		t.Parallel()
+		nightly(t, "the questions of the first organization, asked again")
 		account := signUp(t, creds.BaseURL)
 		a := asker{"a new organization", creds.BaseURL, map[string]string{"x-api-key": account.key}}
 		send(t.Context(), http.MethodPost, a.url+"/api/knowledge/samples", a.as, nil).want(t, http.StatusAccepted)
@@ -77,6 +78,7 @@ func TestSuggestedQuestionsWork(t *testing.T) {
 
 	t.Run("demo", func(t *testing.T) {
 		t.Parallel()
+		nightly(t, "the questions of the first organization, asked again")
 		a := asker{"a visitor of the demo", creds.BaseURL, map[string]string{"x-tenant-id": "tenant_demo"}}
 		wanted := map[string]int{ // the minimum number of citations; together, the answers cite all sample documents
 			"Are gift vouchers refunded?": 1, "What does express shipping cost?": 1, "How do I clean a glass shade?": 1, "Compare how much energy LED bulbs save.": 2,

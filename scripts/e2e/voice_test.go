@@ -70,6 +70,7 @@ const (
 // equal the answer in the undisturbed voice session. The voice session with the fault must continue
 // with its history.
 func TestChaosVoiceWorkerLostMidAnswer(t *testing.T) {
+	nightly(t, "it starts fourteen processes and speaks in real time")
 	t.Parallel()
 	needsVoice(t)
 	c, l := newCluster(t), newListener(t, "what comes next")

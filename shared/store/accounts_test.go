@@ -19,20 +19,22 @@ import (
 	"parley/shared/testkit"
 )
 
-// open returns a store on a new database.
+// open returns a store on an empty database.
 func open(t *testing.T) *store.Store {
 	t.Helper()
 	s, _ := openRaw(t)
 	return s
 }
 
-// openRaw returns a store on a new database, and the database opened as a superuser.
+// openRaw returns a store on an empty database, and the database opened as a superuser. The
+// connections may have been used by other tests.
 func openRaw(t *testing.T) (*store.Store, *sql.DB) {
 	t.Helper()
-	return openAt(t, testkit.Postgres(t))
+	p := takePooled(t)
+	return p.s, p.raw
 }
 
-func openAt(t *testing.T, dsn string) (*store.Store, *sql.DB) {
+func openAt(t testing.TB, dsn string) (*store.Store, *sql.DB) {
 	t.Helper()
 	s, err := store.Open(dsn, 8)
 	if err != nil {

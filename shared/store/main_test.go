@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"parley/shared/testkit"
+	"parley/shared/testsuite"
 )
 
 // sideBySide is the default number of parallel tests. It exceeds the number of cores, because the
@@ -13,5 +14,5 @@ const sideBySide = 6
 
 func TestMain(m *testing.M) {
 	testkit.SideBySide(sideBySide)
-	os.Exit(m.Run())
+	os.Exit(testsuite.Run(m))
 }
