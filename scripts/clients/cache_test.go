@@ -180,7 +180,8 @@ func TestCached(t *testing.T) { //nolint:paralleltest // it sets the environment
 	}
 }
 
-// TestInputs checks that the hash of a directory depends on the contents and the names of its files.
+// TestInputs checks that the hash of a directory depends on the contents and the names of its
+// files.
 func TestInputs(t *testing.T) {
 	t.Parallel()
 	below, err := filepath.Rel(testkit.Root(t), t.TempDir())

@@ -1,7 +1,9 @@
 package clients
 
 import (
+	"flag"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -46,7 +48,7 @@ func TestDocuments(t *testing.T) {
 		}
 		t.Run(document, func(t *testing.T) {
 			t.Parallel()
-			blocks := blocksFor(t, root, document)
+			blocks := sampled(t, blocksFor(t, root, document))
 			if len(blocks) == 0 {
 				return
 			}
@@ -63,6 +65,72 @@ func TestDocuments(t *testing.T) {
 			}
 			r.checkUsed(t)
 		})
+	}
+}
+
+// sampleSeed is the flag -clients.seed.
+var sampleSeed = flag.Uint64("clients.seed", 0, "seed of the sample of blocks with -short; 0: a different one each time")
+
+// provesDelivery is a command that uses much CPU time. Tests in scripts/e2e run the command with
+// the same options.
+const provesDelivery = "parley prove "
+
+// sampled returns the blocks to run. With -short, it omits all blocks with the command
+// provesDelivery, except one that it chooses at random.
+func sampled(t *testing.T, blocks []fenced.Block) (run []fenced.Block) {
+	t.Helper()
+	long := 0
+	for _, b := range blocks {
+		if b.Language == "sh" && strings.Contains(b.Text, provesDelivery) {
+			long++
+		}
+	}
+	if long < 2 || !testing.Short() {
+		return blocks
+	}
+
+	seed := *sampleSeed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	chosen := rand.New(rand.NewPCG(seed, 0)).IntN(long) //nolint:gosec // G404: a sample need not be unpredictable
+	for _, b := range blocks {
+		if b.Language == "sh" && strings.Contains(b.Text, provesDelivery) {
+			if chosen--; chosen != -1 {
+				t.Logf("NOT TESTED with -short: %s", b)
+				continue
+			}
+			t.Logf("seed %d chose %s; repeat it with -clients.seed=%d", seed, b, seed)
+		}
+		run = append(run, b)
+	}
+	return run
+}
+
+// TestSampled checks that each block with a long command can be chosen, and that other blocks
+// always run.
+func TestSampled(t *testing.T) { //nolint:paralleltest // it sets a flag
+	if !testing.Short() {
+		t.Skip("all blocks run without -short")
+	}
+	defer func(seed uint64) { *sampleSeed = seed }(*sampleSeed)
+	var blocks []fenced.Block
+	for n, text := range []string{"echo", "parley prove --seed 1", "parley prove --json", "parley version", "parley prove --keep"} {
+		blocks = append(blocks, fenced.Block{Line: n, Language: "sh", Text: text})
+	}
+	chosen := map[int]bool{}
+	for seed := range uint64(50) {
+		*sampleSeed = seed + 1
+		run := sampled(t, blocks)
+		if len(run) != 3 || !slices.Contains(run, blocks[0]) || !slices.Contains(run, blocks[3]) || !slices.Equal(run, sampled(t, blocks)) {
+			t.Fatalf("seed %d: %v", seed+1, run)
+		}
+		for _, b := range run {
+			chosen[b.Line] = true
+		}
+	}
+	if len(chosen) != len(blocks) {
+		t.Errorf("chosen blocks: %v", chosen)
 	}
 }
 
