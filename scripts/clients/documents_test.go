@@ -48,7 +48,7 @@ func TestDocuments(t *testing.T) {
 		}
 		t.Run(document, func(t *testing.T) {
 			t.Parallel()
-			blocks := sampled(t, blocksFor(t, root, document))
+			blocks := blocksToRun(t, root, document)
 			if len(blocks) == 0 {
 				return
 			}
@@ -75,62 +75,72 @@ var sampleSeed = flag.Uint64("clients.seed", 0, "seed of the sample of blocks wi
 // the same options.
 const provesDelivery = "parley prove "
 
-// sampled returns the blocks to run. With -short, it omits all blocks with the command
-// provesDelivery, except one that it chooses at random.
-func sampled(t *testing.T, blocks []fenced.Block) (run []fenced.Block) {
-	t.Helper()
+// sampled returns all blocks except those with the command provesDelivery, of which it keeps one.
+// The seed determines which. If it omits no block, omitted is empty.
+func sampled(blocks []fenced.Block, seed uint64) (kept, omitted []fenced.Block) {
+	proves := func(b fenced.Block) bool { return b.Language == "sh" && strings.Contains(b.Text, provesDelivery) }
 	long := 0
 	for _, b := range blocks {
-		if b.Language == "sh" && strings.Contains(b.Text, provesDelivery) {
+		if proves(b) {
 			long++
 		}
 	}
-	if long < 2 || !testing.Short() {
+
+	chosen := rand.New(rand.NewPCG(seed, 0)).IntN(max(long, 1)) //nolint:gosec // G404: a sample need not be unpredictable
+	for _, b := range blocks {
+		if proves(b) {
+			if chosen--; chosen != -1 {
+				omitted = append(omitted, b)
+				continue
+			}
+		}
+		kept = append(kept, b)
+	}
+	return kept, omitted
+}
+
+// blocksToRun reads a document's blocks. With -short, it returns a sample of them.
+func blocksToRun(t *testing.T, root, document string) []fenced.Block {
+	t.Helper()
+	blocks := blocksFor(t, root, document)
+	if !testing.Short() {
 		return blocks
 	}
-
 	seed := *sampleSeed
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
-	chosen := rand.New(rand.NewPCG(seed, 0)).IntN(long) //nolint:gosec // G404: a sample need not be unpredictable
-	for _, b := range blocks {
-		if b.Language == "sh" && strings.Contains(b.Text, provesDelivery) {
-			if chosen--; chosen != -1 {
-				t.Logf("NOT TESTED with -short: %s", b)
-				continue
-			}
-			t.Logf("seed %d chose %s; repeat it with -clients.seed=%d", seed, b, seed)
-		}
-		run = append(run, b)
+	kept, omitted := sampled(blocks, seed)
+	if len(omitted) > 0 {
+		t.Logf("NOT TESTED with -short: %v; repeat this choice with -clients.seed=%d", omitted, seed)
 	}
-	return run
+	return kept
 }
 
 // TestSampled checks that each block with a long command can be chosen, and that other blocks
 // always run.
-func TestSampled(t *testing.T) { //nolint:paralleltest // it sets a flag
-	if !testing.Short() {
-		t.Skip("all blocks run without -short")
-	}
-	defer func(seed uint64) { *sampleSeed = seed }(*sampleSeed)
+func TestSampled(t *testing.T) {
+	t.Parallel()
 	var blocks []fenced.Block
 	for n, text := range []string{"echo", "parley prove --seed 1", "parley prove --json", "parley version", "parley prove --keep"} {
 		blocks = append(blocks, fenced.Block{Line: n, Language: "sh", Text: text})
 	}
 	chosen := map[int]bool{}
 	for seed := range uint64(50) {
-		*sampleSeed = seed + 1
-		run := sampled(t, blocks)
-		if len(run) != 3 || !slices.Contains(run, blocks[0]) || !slices.Contains(run, blocks[3]) || !slices.Equal(run, sampled(t, blocks)) {
-			t.Fatalf("seed %d: %v", seed+1, run)
+		kept, omitted := sampled(blocks, seed)
+		again, _ := sampled(blocks, seed)
+		if len(kept) != 3 || len(omitted) != 2 || !slices.Contains(kept, blocks[0]) || !slices.Contains(kept, blocks[3]) || !slices.Equal(kept, again) {
+			t.Fatalf("seed %d: %v", seed, kept)
 		}
-		for _, b := range run {
+		for _, b := range kept {
 			chosen[b.Line] = true
 		}
 	}
 	if len(chosen) != len(blocks) {
 		t.Errorf("chosen blocks: %v", chosen)
+	}
+	if kept, omitted := sampled(blocks[:2], 1); len(kept) != 2 || len(omitted) > 0 {
+		t.Errorf("one long block: %v, without %v", kept, omitted)
 	}
 }
 
