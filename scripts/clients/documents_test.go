@@ -1,9 +1,12 @@
 package clients
 
 import (
+	"flag"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -46,7 +49,7 @@ func TestDocuments(t *testing.T) {
 		}
 		t.Run(document, func(t *testing.T) {
 			t.Parallel()
-			blocks := blocksFor(t, root, document)
+			blocks := blocksToRun(t, root, document)
 			if len(blocks) == 0 {
 				return
 			}
@@ -63,6 +66,83 @@ func TestDocuments(t *testing.T) {
 			}
 			r.checkUsed(t)
 		})
+	}
+}
+
+// sampleSeed is the flag -clients.seed.
+var sampleSeed = flag.Uint64("clients.seed", 0, "seed of the sample of blocks with -short; 0: a different one each time")
+
+// provesDelivery matches commands that use much CPU time. Tests in scripts/e2e run them with similar
+// options. Without --kill, the command also kills workers, which those tests do not do; therefore,
+// this command always runs.
+var provesDelivery = regexp.MustCompile(`parley prove .*--kill`)
+
+// sampled returns all blocks except those that match provesDelivery, of which it keeps one.
+// The seed determines which. If it omits no block, omitted is empty.
+func sampled(blocks []fenced.Block, seed uint64) (kept, omitted []fenced.Block) {
+	proves := func(b fenced.Block) bool { return b.Language == "sh" && provesDelivery.MatchString(b.Text) }
+	long := 0
+	for _, b := range blocks {
+		if proves(b) {
+			long++
+		}
+	}
+
+	chosen := rand.New(rand.NewPCG(seed, 0)).IntN(max(long, 1)) //nolint:gosec // G404: a sample need not be unpredictable
+	for _, b := range blocks {
+		if proves(b) {
+			if chosen--; chosen != -1 {
+				omitted = append(omitted, b)
+				continue
+			}
+		}
+		kept = append(kept, b)
+	}
+	return kept, omitted
+}
+
+// blocksToRun reads a document's blocks. With -short, it returns a sample of them.
+func blocksToRun(t *testing.T, root, document string) []fenced.Block {
+	t.Helper()
+	blocks := blocksFor(t, root, document)
+	if !testing.Short() {
+		return blocks
+	}
+	seed := *sampleSeed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	kept, omitted := sampled(blocks, seed)
+	if len(omitted) > 0 {
+		t.Logf("NOT TESTED with -short: %v; repeat this choice with -clients.seed=%d", omitted, seed)
+	}
+	return kept
+}
+
+// TestSampled checks that each block with a long command can be chosen, and that other blocks
+// always run.
+func TestSampled(t *testing.T) {
+	t.Parallel()
+	var blocks []fenced.Block
+	for n, text := range []string{"echo", "parley prove --kill nats", "parley prove --json --kill nats", "parley prove --json", "parley prove --kill x"} {
+		blocks = append(blocks, fenced.Block{Line: n, Language: "sh", Text: text})
+	}
+	chosen := map[int]bool{}
+	for seed := range uint64(50) {
+		kept, omitted := sampled(blocks, seed)
+		again, _ := sampled(blocks, seed)
+		if len(kept) != 3 || len(omitted) != 2 || !slices.Contains(kept, blocks[0]) || !slices.Contains(kept, blocks[3]) || !slices.Equal(kept, again) {
+			t.Fatalf("seed %d: %v", seed, kept)
+		}
+		for _, b := range kept {
+			chosen[b.Line] = true
+		}
+	}
+	if len(chosen) != len(blocks) {
+		t.Errorf("chosen blocks: %v", chosen)
+	}
+	if kept, omitted := sampled(blocks[:2], 1); len(kept) != 2 || len(omitted) > 0 {
+		t.Errorf("one long block: %v, without %v", kept, omitted)
 	}
 }
 

@@ -25,6 +25,7 @@ type testEnv struct {
 	dir     string
 	parley  *quickstart.Service
 	servers []*httptest.Server
+	scripts *nodeHost // runs scripts; nil until needed
 
 	model  *openaistub.Server // the model "openai/stub"
 	ledger *ledger
@@ -112,7 +113,7 @@ func (s *testEnv) end(langChainError bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	err := s.parley.Stop()
+	err := errors.Join(s.scripts.end(), s.parley.Stop())
 	for _, server := range s.servers {
 		server.CloseClientConnections()
 		server.Close()

@@ -3,8 +3,6 @@ package clients
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -147,44 +145,18 @@ func (s *testEnv) npmInstall(t *testing.T) (dir string) {
 }
 
 // installed returns a directory that contains the packages of a lock file. npm installs them only
-// once per machine, because the installation takes longer than most tests. The directory's name is
-// the lock file's hash, so the directory never needs an update.
+// once per machine, because the installation takes longer than most tests.
 func installed(t *testing.T, from string) (modules string) {
 	t.Helper()
 	lock, err := os.ReadFile(filepath.Join(from, "package-lock.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err) // npm would fail without a home directory, too
-	}
-
-	key := sha256.Sum256(lock)
-	dir := filepath.Join(cache, "parley-test", "npm-"+hex.EncodeToString(key[:8]))
-	modules = filepath.Join(dir, "node_modules")
-	if _, err := os.Stat(modules); err == nil {
-		return modules
-	}
-	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
-		t.Fatal(err)
-	}
-
-	draft, err := os.MkdirTemp(filepath.Dir(dir), "npm-draft-") //nolint:usetesting // renamed to dir, which all test processes share
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(draft) // has no effect after the rename
-
-	copyFiles(t, from, draft)
-	succeed(t, draft, nil, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline")
-	if err := os.Rename(draft, dir); err != nil {
-		if _, other := os.Stat(modules); other != nil { // another test process may have installed the packages first
-			t.Fatal(err)
-		}
-	}
-	return modules
+	dir := cached(t, "npm", of(string(lock)), func(draft string) {
+		copyFiles(t, from, draft)
+		succeed(t, draft, nil, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline")
+	})
+	return filepath.Join(dir, "node_modules")
 }
 
 // linkEntries creates the directory named to, with a link to each entry of the directory named
@@ -201,16 +173,6 @@ func linkEntries(t *testing.T, from, to string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// node runs scripts/clients/npm/<script> and returns its output. env adds variables to the
-// environment.
-func (s *testEnv) node(t *testing.T, script string, env ...string) string {
-	t.Helper()
-	features := filepath.Join(t.TempDir(), "features")
-	printed := succeed(t, s.npmInstall(t), s.env(append(env, "FEATURES="+features)...), needsNode(t), script)
-	provesAll(t, features)
-	return printed
 }
 
 // needsPython returns an interpreter that can build packages and virtual environments. It skips the

@@ -19,37 +19,53 @@ import (
 	"parley/shared/testkit"
 )
 
-// pythonWheel is the packaged Python SDK. pythonInterpreter is the interpreter of a virtual
-// environment that contains only the SDK. Both are created once and shared by all tests.
-var pythonWheel, pythonInterpreter struct {
+// pythonSDK is a directory of the cache. Its directory dist contains the packaged Python SDK. Its
+// directory environment is a virtual environment that contains only the SDK. All tests share them.
+var pythonSDK struct {
 	sync.Mutex
 
-	path string
+	dir string
 }
 
-// wheel builds the package in a copy of sdk/python, because a build leaves files in its directory.
-func (s *testEnv) wheel(t *testing.T) (path string) {
+// pythonInputs returns the hash of the SDK's sources and of the programs that build and run it.
+func pythonInputs(t *testing.T) *inputs {
 	t.Helper()
 	python := needsPython(t)
-	pythonWheel.Lock()
-	defer pythonWheel.Unlock()
-	if pythonWheel.path != "" {
-		return pythonWheel.path
+	const modules = `import sys, importlib.metadata as m; print(sys.version, *(m.version(name) for name in ("pip", "setuptools", "wheel")))`
+	return of(succeed(t, "/", nil, python, "-I", "-c", modules)).programs(t, python).files(t, "sdk", "python")
+}
+
+// packsPython builds the package in a copy of sdk/python, because a build leaves files in its
+// directory. It installs the package in a new virtual environment. It returns the directory of
+// pythonSDK.
+func packsPython(t *testing.T) (dir string) {
+	t.Helper()
+	python := needsPython(t)
+	pythonSDK.Lock()
+	defer pythonSDK.Unlock()
+	if pythonSDK.dir != "" {
+		return pythonSDK.dir
 	}
 
-	s.mu.Lock()
-	s.place(t)
-	s.mu.Unlock()
-	from, dist := filepath.Join(s.dir, "python", "sdk"), filepath.Join(s.dir, "python", "dist")
-	pythonSource(t, from)
-	succeed(t, s.dir, nil, python, "-m", "pip", "wheel", "--no-build-isolation", "--no-index", "--no-deps", "--wheel-dir", dist, from)
-	made, err := filepath.Glob(filepath.Join(dist, "parley_sdk-*-py3-none-any.whl"))
+	pythonSDK.dir = cached(t, "python", pythonInputs(t), func(draft string) {
+		from, dist, environment := t.TempDir(), filepath.Join(draft, "dist"), filepath.Join(draft, "environment")
+		pythonSource(t, from)
+		succeed(t, draft, nil, python, "-m", "pip", "wheel", "--no-build-isolation", "--no-index", "--no-deps", "--wheel-dir", dist, from)
+		succeed(t, draft, nil, python, "-m", "venv", "--without-pip", environment) // much faster than with pip, which is not needed
+		succeed(t, draft, nil, python, "-m", "pip", "--python", filepath.Join(environment, "bin", "python"),
+			"install", "--no-index", "--no-deps", pythonWheel(t, draft))
+	})
+	return pythonSDK.dir
+}
+
+// pythonWheel returns the packaged SDK in a directory that packsPython has filled.
+func pythonWheel(t *testing.T, dir string) (path string) {
+	t.Helper()
+	made, err := filepath.Glob(filepath.Join(dir, "dist", "parley_sdk-*-py3-none-any.whl"))
 	if err != nil || len(made) != 1 {
 		t.Fatalf("building the wheel: %v, error %v", made, err)
 	}
-
-	pythonWheel.path = made[0]
-	return pythonWheel.path
+	return made[0]
 }
 
 // pythonSource copies the sources of sdk/python.
@@ -67,23 +83,10 @@ func (s *testEnv) pythonProject(t *testing.T) (dir, interpreter string) {
 	return t.TempDir(), s.environment(t)
 }
 
-// environment creates a virtual environment that contains only the SDK, and returns its
-// interpreter.
+// environment returns the interpreter of a virtual environment that contains only the SDK.
 func (s *testEnv) environment(t *testing.T) (interpreter string) {
 	t.Helper()
-	python, wheel := needsPython(t), s.wheel(t)
-	pythonInterpreter.Lock()
-	defer pythonInterpreter.Unlock()
-	if pythonInterpreter.path != "" {
-		return pythonInterpreter.path
-	}
-
-	dir := filepath.Join(s.dir, "python", "environment")
-	succeed(t, s.dir, nil, python, "-m", "venv", "--without-pip", dir) // much faster than with pip, which dir does not need
-	interpreter = filepath.Join(dir, "bin", "python")
-	succeed(t, s.dir, nil, python, "-m", "pip", "--python", interpreter, "install", "--no-index", "--no-deps", wheel)
-	pythonInterpreter.path = interpreter
-	return interpreter
+	return filepath.Join(packsPython(t), "environment", "bin", "python")
 }
 
 // pythonScript runs scripts/clients/python/<script> in a new project and returns its output.
@@ -104,9 +107,7 @@ func pythonFile(t *testing.T, name string) string {
 // TestPythonPackage checks the content of the wheel.
 func TestPythonPackage(t *testing.T) {
 	t.Parallel()
-	needsPython(t)
-	s := &theEnv
-	wheel, err := zip.OpenReader(s.wheel(t))
+	wheel, err := zip.OpenReader(pythonWheel(t, packsPython(t)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,6 +216,12 @@ func pythonInstall(t *testing.T, python string, block fenced.Block) {
 		return
 	}
 
+	unlessProven(t, "python-install", pythonInputs(t).and(commands), func() { pythonInstalls(t, python, commands) })
+}
+
+// pythonInstalls runs commands in a clone. See pythonInstall.
+func pythonInstalls(t *testing.T, python, commands string) {
+	t.Helper()
 	clone := t.TempDir()
 	pythonSource(t, filepath.Join(clone, "sdk", "python"))
 	env := []string{"PATH=" + namedPython(t, python) + ":" + os.Getenv("PATH"), "PYTHONPATH="}
@@ -245,9 +252,13 @@ func namedPython(t *testing.T, interpreter string) string {
 // misbehaves as the tests direct.
 func TestPythonTransport(t *testing.T) {
 	t.Parallel()
-	needsPython(t)
-	s := &theEnv
-	dir, interpreter := s.pythonProject(t)
+	in := pythonInputs(t).files(t, "scripts", "clients", "python", "test_transport.py")
+	unlessProven(t, "python-transport", in, func() { pythonTransport(t) })
+}
+
+func pythonTransport(t *testing.T) {
+	t.Helper()
+	dir, interpreter := theEnv.pythonProject(t)
 	got := execute(t, dir, []string{"PYTHONPATH=", "PYTHONDONTWRITEBYTECODE=1"}, interpreter, "-W", "error", pythonFile(t, "test_transport.py"))
 	ran := regexp.MustCompile(`Ran (\d+) tests`).FindStringSubmatch(got.stderr)
 	if got.code != 0 || ran == nil || !strings.HasSuffix(strings.TrimSpace(got.stderr), "\nOK") {
@@ -401,16 +412,18 @@ func TestPythonTypes(t *testing.T) {
 		t.Skipf("NOT TESTED: the Python SDK's types, because mypy is missing: %v (scripts/setup test installs it)", err)
 	}
 
-	s := &theEnv
-	dir, interpreter := s.pythonProject(t)
-	packages, err := filepath.Glob(filepath.Join(filepath.Dir(filepath.Dir(interpreter)), "lib", "python*", "site-packages", "parley"))
-	if err != nil || len(packages) != 1 {
-		t.Fatalf("the installed package: %v %v", packages, err)
-	}
+	in := pythonInputs(t).files(t, "scripts", "clients", "python", "consumer.py").programs(t, mypy).and(succeed(t, "/", nil, mypy, "--version"))
+	unlessProven(t, "python-types", in, func() {
+		dir, interpreter := theEnv.pythonProject(t)
+		packages, err := filepath.Glob(filepath.Join(filepath.Dir(filepath.Dir(interpreter)), "lib", "python*", "site-packages", "parley"))
+		if err != nil || len(packages) != 1 {
+			t.Fatalf("the installed package: %v %v", packages, err)
+		}
 
-	got := execute(t, dir, nil, mypy, "--strict", "--python-executable", interpreter, "--cache-dir", filepath.Join(dir, "cache"),
-		packages[0], pythonFile(t, "consumer.py"))
-	if got.code != 0 {
-		t.Errorf("%s%s", got.stdout, got.stderr)
-	}
+		got := execute(t, dir, nil, mypy, "--strict", "--python-executable", interpreter, "--cache-dir", filepath.Join(dir, "cache"),
+			packages[0], pythonFile(t, "consumer.py"))
+		if got.code != 0 {
+			t.Errorf("%s%s", got.stdout, got.stderr)
+		}
+	})
 }

@@ -158,7 +158,7 @@ func TestSurfaceOfRunFilters(t *testing.T) {
 func TestSurfaceOfTypeScript(t *testing.T) {
 	t.Parallel()
 	node := needsNode(t)
-	dir := theEnv.typeScriptProject(t)
+	dir := typeScriptProject(t)
 	copyFiles(t, filepath.Join(testkit.Root(t), "scripts", "clients", "typescript"), dir)
 	var got []string
 	decode(t, []byte(succeed(t, dir, nil, node, "methods.mjs")), &got)

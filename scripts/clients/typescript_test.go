@@ -16,18 +16,24 @@ import (
 	"parley/shared/testkit"
 )
 
-// typeScript contains the packaged TypeScript SDK, built once with the commands of its README. Its
+// typeScript contains the packaged TypeScript SDK, built with the commands of its README. Its
 // fields are the package, a project that uses the package, and the source directory, which contains
-// the compiler.
+// the compiler. They are in a directory of the cache, so tests must not change them.
 var typeScript struct {
 	sync.Mutex
 
 	tarball, project, source string
 }
 
-// packTypeScript builds the package as the SDK's README describes, in a fresh checkout next to a
-// project. All tests share the checkout and the project, so the end of a test does not remove them.
-func packTypeScript(t *testing.T, below string) {
+// typeScriptInputs returns the hash of the SDK's sources and of the programs that build and run it.
+func typeScriptInputs(t *testing.T) *inputs {
+	t.Helper()
+	return of(typeScriptInstall(t).Text).programs(t, needsNode(t), "npm").files(t, "sdk", "typescript")
+}
+
+// packsTypeScript builds the package as the SDK's README describes, in a fresh checkout next to a
+// project.
+func packsTypeScript(t *testing.T) {
 	t.Helper()
 	needsNode(t)
 	typeScript.Lock()
@@ -36,20 +42,21 @@ func packTypeScript(t *testing.T, below string) {
 		return
 	}
 
-	from := filepath.Join(testkit.Root(t), "sdk", "typescript")
-	checkout := filepath.Join(below, "typescript", "parley")
-	source := filepath.Join(checkout, "sdk", "typescript")
-	copyFiles(t, from, source)
-	copyFiles(t, filepath.Join(from, "src"), filepath.Join(source, "src"))
-	env := []string{"npm_config_audit=false", "npm_config_fund=false", "npm_config_prefer_offline=true"}
-	succeed(t, checkout, env, "sh", "-euc", typeScriptInstall(t).Text)
-	project := filepath.Join(below, "typescript", "my-project")
+	dir := cached(t, "typescript", typeScriptInputs(t), func(draft string) {
+		from, checkout := filepath.Join(testkit.Root(t), "sdk", "typescript"), filepath.Join(draft, "parley")
+		source := filepath.Join(checkout, "sdk", "typescript")
+		copyFiles(t, from, source)
+		copyFiles(t, filepath.Join(from, "src"), filepath.Join(source, "src"))
+		env := []string{"npm_config_audit=false", "npm_config_fund=false", "npm_config_prefer_offline=true"}
+		succeed(t, checkout, env, "sh", "-euc", typeScriptInstall(t).Text)
+	})
+	project := filepath.Join(dir, "my-project")
 	made, err := filepath.Glob(filepath.Join(project, "parley-sdk-*.tgz"))
 	if err != nil || len(made) != 1 {
 		t.Fatalf("building the package: %v, error %v", made, err)
 	}
 
-	typeScript.tarball, typeScript.project, typeScript.source = made[0], project, source
+	typeScript.tarball, typeScript.project, typeScript.source = made[0], project, filepath.Join(dir, "parley", "sdk", "typescript")
 }
 
 // typeScriptInstall returns the README's block that builds and installs the package.
@@ -65,26 +72,16 @@ func typeScriptInstall(t *testing.T) fenced.Block {
 // unpackTypeScript extracts the package's files into a directory.
 func unpackTypeScript(t *testing.T, into string) {
 	t.Helper()
-	packTypeScript(t, theEnv.dir)
+	packsTypeScript(t)
 	if err := os.MkdirAll(into, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	succeed(t, into, nil, "tar", "-xzf", typeScript.tarball, "--strip-components=1")
 }
 
-// packsTypeScript builds the SDK's package once for all tests.
-func (s *testEnv) packsTypeScript(t *testing.T) {
-	t.Helper()
-	s.mu.Lock()
-	s.place(t)
-	s.mu.Unlock()
-	packTypeScript(t, s.dir)
-}
-
 // typeScriptProject creates an empty project that contains only the SDK.
-func (s *testEnv) typeScriptProject(t *testing.T) (dir string) {
+func typeScriptProject(t *testing.T) (dir string) {
 	t.Helper()
-	s.packsTypeScript(t)
 	dir = t.TempDir()
 	save(t, dir, "package.json", `{"private": true, "type": "module"}`)
 	unpackTypeScript(t, filepath.Join(dir, "node_modules", "parley-sdk"))
@@ -95,7 +92,7 @@ func (s *testEnv) typeScriptProject(t *testing.T) (dir string) {
 // output.
 func (s *testEnv) typeScriptScript(t *testing.T, script string, env ...string) string {
 	t.Helper()
-	dir := s.typeScriptProject(t)
+	dir := typeScriptProject(t)
 	copyFiles(t, filepath.Join(testkit.Root(t), "scripts", "clients", "typescript"), dir)
 	features := filepath.Join(t.TempDir(), "features")
 	printed := succeed(t, dir, s.env(append(env, "FEATURES="+features)...), needsNode(t), script)
@@ -115,7 +112,7 @@ func save(t *testing.T, dir, name, text string) {
 func TestTypeScriptPackage(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
-	theEnv.packsTypeScript(t)
+	packsTypeScript(t)
 	tarball := typeScript.tarball
 	allowed := regexp.MustCompile(`^package/(LICENSE|README\.md|package\.json|dist/[a-z]+\.(js|js\.map|d\.ts))$`)
 	names := strings.Fields(succeed(t, t.TempDir(), nil, "tar", "-tzf", tarball))
@@ -159,15 +156,20 @@ func TestTypeScriptPackage(t *testing.T) {
 // TestTypeScriptUnits runs the SDK's unit tests against the built package.
 func TestTypeScriptUnits(t *testing.T) {
 	t.Parallel()
-	node := needsNode(t)
-	dir := theEnv.typeScriptProject(t)
+	needsNode(t)
+	unlessProven(t, "typescript-units", typeScriptInputs(t), func() { typeScriptUnits(t) })
+}
+
+func typeScriptUnits(t *testing.T) {
+	t.Helper()
+	dir := typeScriptProject(t)
 	copyFiles(t, filepath.Join(testkit.Root(t), "sdk", "typescript", "test"), dir)
 	files, err := filepath.Glob(filepath.Join(dir, "*.test.mjs"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no tests: %v", err)
 	}
 
-	printed := succeed(t, dir, nil, node, append([]string{"--test", "--test-reporter=tap"}, files...)...)
+	printed := succeed(t, dir, nil, needsNode(t), append([]string{"--test", "--test-reporter=tap"}, files...)...)
 	for _, want := range []string{"\n# fail 0\n", "\n# skipped 0\n", "\n# todo 0\n"} {
 		if !strings.Contains(printed, want) {
 			t.Errorf("no %q in\n%s", want, printed)
@@ -181,7 +183,7 @@ func TestTypeScriptUnits(t *testing.T) {
 func TestTypeScriptTypes(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
-	dir := theEnv.typeScriptProject(t)
+	dir := typeScriptProject(t)
 	source := typeScript.source
 	copyFiles(t, filepath.Join(testkit.Root(t), "scripts", "clients", "typescript"), dir)
 	files := []string{"consumer.ts"}
@@ -202,11 +204,14 @@ func TestTypeScriptTypes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			const strict = `"target": "es2022", "strict": true, "noUncheckedIndexedAccess": true, "skipDefaultLibCheck": true, "noEmit": true`
-			settings := "tsconfig." + name + ".json"
-			save(t, dir, settings, fmt.Sprintf(`{"compilerOptions": {%s, %s}, "files": %s}`, strict, project.options, encoded(t, project.files)))
-			if got := execute(t, dir, nil, filepath.Join(source, "node_modules", ".bin", "tsc"), "-p", settings); got.code != 0 {
-				t.Error(got.stdout)
-			}
+			settings := fmt.Sprintf(`{"compilerOptions": {%s, %s}, "files": %s}`, strict, project.options, encoded(t, project.files))
+			in := typeScriptInputs(t).and(name, settings).files(t, "scripts", "clients", "typescript", "consumer.ts")
+			unlessProven(t, "typescript-types", in, func() {
+				save(t, dir, "tsconfig."+name+".json", settings)
+				if got := execute(t, dir, nil, filepath.Join(source, "node_modules", ".bin", "tsc"), "-p", "tsconfig."+name+".json"); got.code != 0 {
+					t.Error(got.stdout)
+				}
+			})
 		})
 	}
 }
@@ -233,7 +238,7 @@ func TestTypeScriptReadme(t *testing.T) {
 	t.Parallel()
 	node := needsNode(t)
 	s := withTestEnv(t)
-	s.packsTypeScript(t)
+	packsTypeScript(t)
 	installedTypeScript(t)
 	for _, b := range typeScriptBlocks(t) {
 		if b.Language != "ts" && b.Language != "sh" {
@@ -241,12 +246,22 @@ func TestTypeScriptReadme(t *testing.T) {
 		}
 	}
 
-	for _, b := range typeScriptPrograms(t) {
+	dir := t.TempDir() // refers to the packages of the project, which other test processes share
+	if err := os.Symlink(filepath.Join(typeScript.project, "node_modules"), filepath.Join(dir, "node_modules")); err != nil {
+		t.Fatal(err)
+	}
+	for n, b := range typeScriptPrograms(t) {
 		name := fmt.Sprintf("line-%d", b.Line)
-		save(t, typeScript.project, name+".mjs", b.Text)
+		save(t, dir, name+".mjs", b.Text)
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if printed := succeed(t, typeScript.project, s.env(), node, name+".mjs"); strings.TrimSpace(printed) == "" {
+			var printed string
+			if n == 0 { // one program runs as its reader would run it
+				printed = succeed(t, dir, s.env(), node, name+".mjs")
+			} else {
+				printed = s.nodeProgram(t, filepath.Join(dir, name+".mjs"))
+			}
+			if strings.TrimSpace(printed) == "" {
 				t.Error("the program printed nothing")
 			}
 		})

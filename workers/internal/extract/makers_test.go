@@ -4,11 +4,15 @@ package extract
 
 import (
 	"compress/gzip"
+	"crypto/sha256"
 	_ "embed"
+	"encoding/hex"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -155,25 +159,75 @@ func chromium(t *testing.T, to string) string {
 	if err := os.WriteFile(page, scriptsPage, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := exec.CommandContext(t.Context(), program, "--headless", "--no-sandbox", "--disable-gpu", "--no-pdf-header-footer",
-		"--user-data-dir="+t.TempDir(), "--print-to-pdf="+to, "file://"+page)
-	if said, err := c.CombinedOutput(); err != nil {
-		t.Fatalf("printing: %v: %s", err, said)
-	}
+	cached(t, to, program, scriptsPage, func() {
+		c := exec.CommandContext(t.Context(), program, "--headless", "--no-sandbox", "--disable-gpu", "--no-pdf-header-footer",
+			"--user-data-dir="+t.TempDir(), "--print-to-pdf="+to, "file://"+page)
+		if said, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("printing: %v: %s", err, said)
+		}
+	})
 	return ""
+}
+
+// cached writes a PDF to the path to. It calls makePDF only if the cache of the user has no PDF of
+// the same program from the same input, because the programs need seconds of CPU time.
+func cached(t *testing.T, to, program string, input []byte, makePDF func()) {
+	t.Helper()
+	program, err := filepath.EvalSymlinks(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		makePDF()
+		return
+	}
+
+	key := sha256.Sum256(fmt.Appendf(slices.Clone(input), "%s %d %s", program, info.Size(), info.ModTime().UTC()))
+	path := filepath.Join(cache, "parley-test", "pdf-"+hex.EncodeToString(key[:8]))
+	if content, err := os.ReadFile(path); err == nil {
+		if err := os.WriteFile(to, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+
+	makePDF()
+	content, err := os.ReadFile(to)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(path), 0o700)
+	}
+	draft := fmt.Sprintf("%s-%d", path, os.Getpid()) // renamed, so that the cache never has a part of a file
+	if err == nil {
+		err = os.WriteFile(draft, content, 0o600)
+	}
+	if err == nil {
+		err = os.Rename(draft, path)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func plots(t *testing.T, to string) string {
 	t.Helper()
 	const python = "/usr/bin/python3"
-	if exec.CommandContext(t.Context(), python, "-c", "import matplotlib").Run() != nil {
+	const find = "import importlib.util as u; print(u.find_spec('matplotlib').origin)"
+	found, err := exec.CommandContext(t.Context(), python, "-c", find).Output()
+	if err != nil {
 		return "there is no matplotlib (install the package python3-matplotlib)"
 	}
-	c := exec.CommandContext(t.Context(), python, "-c", string(plotsProgram), to)
-	c.Env = append(c.Environ(), "MPLCONFIGDIR="+t.TempDir(), "MPLBACKEND=Agg")
-	if said, err := c.CombinedOutput(); err != nil {
-		t.Fatalf("plotting: %v: %s", err, said)
-	}
+	cached(t, to, strings.TrimSpace(string(found)), plotsProgram, func() {
+		c := exec.CommandContext(t.Context(), python, "-c", string(plotsProgram), to)
+		c.Env = append(c.Environ(), "MPLCONFIGDIR="+t.TempDir(), "MPLBACKEND=Agg")
+		if said, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("plotting: %v: %s", err, said)
+		}
+	})
 	return ""
 }
 
