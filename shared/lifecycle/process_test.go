@@ -14,9 +14,11 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"parley/shared/lifecycle/childproc"
 )
 
-// The tests of signals, locks and killed processes need separate processes. Each is this test
+// The tests of signals and locks need separate processes. Each is this test
 // binary, started again with a role in the environment variable roleKey.
 const roleKey = "LIFECYCLE_TEST_ROLE"
 
@@ -48,13 +50,6 @@ func TestMain(m *testing.M) {
 		fmt.Println(err)
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		_ = lock
-	case "parent": // has a child process
-		child, err := StartChild(exec.CommandContext(context.Background(), "sleep", "600"), syscall.SIGKILL)
-		if err != nil {
-			panic(err)
-		}
-		fmt.Println(child.PID())
-		select {}
 	}
 }
 
@@ -190,7 +185,7 @@ func TestUnlockedWhereverItIsOpen(t *testing.T) {
 	}
 	cmd := exec.CommandContext(t.Context(), "sleep", "600")
 	cmd.ExtraFiles = []*os.File{lock.File()}
-	child, err := StartChild(cmd, syscall.SIGKILL)
+	child, err := childproc.Start(cmd, syscall.SIGKILL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +214,7 @@ func TestInheritedLockOutlivesItsFirstHolder(t *testing.T) {
 	}
 	cmd := exec.CommandContext(t.Context(), "sleep", "600")
 	cmd.ExtraFiles = []*os.File{lock.File()}
-	child, err := StartChild(cmd, syscall.SIGKILL)
+	child, err := childproc.Start(cmd, syscall.SIGKILL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,12 +248,5 @@ func TestInheritedLockOutlivesItsFirstHolder(t *testing.T) {
 	}
 	if err := last.Unlock(); err != nil {
 		t.Fatal(err)
-	}
-}
-
-func TestStartChildReportsAMissingProgram(t *testing.T) {
-	t.Parallel()
-	if _, err := StartChild(exec.CommandContext(t.Context(), "/no/such/program"), syscall.SIGKILL); !errors.Is(err, os.ErrNotExist) {
-		t.Fatalf("error %v", err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"parley/shared/lifecycle"
+	"parley/shared/lifecycle/childproc"
 )
 
 const (
@@ -50,7 +50,7 @@ type Process struct {
 	mark    string
 	logPath string
 	logFrom int64 // offset in the log file at which the output of the current start begins
-	child   *lifecycle.Child
+	child   *childproc.Child
 }
 
 var processes atomic.Int64
@@ -101,7 +101,7 @@ func (p *Process) start() {
 	// even after the test process has ended.
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if p.child, err = lifecycle.StartChild(cmd, syscall.SIGKILL); err != nil {
+	if p.child, err = childproc.Start(cmd, syscall.SIGKILL); err != nil {
 		p.tb.Fatalf("testkit: starting %s: %v", p.command.Name, err)
 	}
 

@@ -14,7 +14,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"parley/shared/lifecycle"
+	"parley/shared/lifecycle/childproc"
 	"parley/shared/store/pgserver"
 )
 
@@ -51,7 +51,7 @@ func (c command) launch(ctx context.Context, extra Extra) (*instance, error) {
 	cmd.Env = append(append(os.Environ(), c.env...), extra.Env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	child, err := lifecycle.StartChild(cmd, syscall.SIGKILL)
+	child, err := childproc.Start(cmd, syscall.SIGKILL)
 	if err != nil {
 		return nil, fmt.Errorf("starting %s: %w", path, err)
 	}

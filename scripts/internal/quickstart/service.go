@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"parley/shared/lifecycle"
+	"parley/shared/lifecycle/childproc"
 	"parley/shared/testkit"
 )
 
@@ -22,7 +22,7 @@ type Service struct {
 	// Credentials are those that `parley up` wrote for scripts.
 	Credentials
 
-	process *lifecycle.Child
+	process *childproc.Child
 	output  string // name of the file with the output
 }
 
@@ -43,7 +43,7 @@ func Start(t *testing.T, program, dir string, environment ...string) (*Service, 
 	cmd.Env = append(append(os.Environ(), Environment(data, testkit.FreePort(t))...), environment...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if s.process, err = lifecycle.StartChild(cmd, syscall.SIGKILL); err != nil {
+	if s.process, err = childproc.Start(cmd, syscall.SIGKILL); err != nil {
 		return s, fmt.Errorf("starting parley: %w", err)
 	}
 

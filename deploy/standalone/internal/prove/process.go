@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"parley/shared/lifecycle"
+	"parley/shared/lifecycle/childproc"
 )
 
 // readyWithin bounds the time until a process is ready. It allows for a slow or busy machine.
@@ -34,7 +34,7 @@ type command struct {
 // process is a command that was started. It implements instance.
 type process struct {
 	command command
-	child   *lifecycle.Child
+	child   *childproc.Child
 	from    int64 // offset in the log file at which the output of this process begins
 }
 
@@ -59,7 +59,7 @@ func (c command) start(ctx context.Context) (*process, error) {
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), c.path, c.args...)
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = c.dir, c.env, log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	child, err := lifecycle.StartChild(cmd, syscall.SIGKILL)
+	child, err := childproc.Start(cmd, syscall.SIGKILL)
 	if err != nil {
 		return nil, fmt.Errorf("starting %s: %w", c.args[0], err)
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"parley/shared/lifecycle"
+	"parley/shared/lifecycle/childproc"
 )
 
 const (
@@ -36,7 +37,7 @@ type Config struct {
 // Process is a server that the bench has started. It is killed if the bench dies.
 type Process struct {
 	Name  string
-	child *lifecycle.Child
+	child *childproc.Child
 	log   string
 }
 
@@ -59,7 +60,7 @@ func (g *Group) Start(ctx context.Context, c Config) (*Process, error) {
 	// The process gets its own process group, so it does not receive the Ctrl-C of a terminal. The
 	// bench receives it and stops all processes in order.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	child, err := lifecycle.StartChild(cmd, syscall.SIGKILL)
+	child, err := childproc.Start(cmd, syscall.SIGKILL)
 	if err != nil {
 		return nil, fmt.Errorf("starting %s: %w", c.Name, err)
 	}
