@@ -7,18 +7,21 @@ set -eu
 cd "${0%/*}/.."
 [ $# -gt 0 ] || { echo 'usage: scripts/cacheable.sh PACKAGES...' >&2 && exit 2; }
 
-go list -deps -test -f '{{if not .Standard}}{{.ImportPath}}|{{.Dir}}|{{join .Imports " "}} |{{join .Deps " "}}{{end}}' "$@" |
-	sed 's/ \[[^] ]*\.test\]//g' | # remove the suffix of packages that are compiled again for a test
+# A package that is compiled again for a test has the suffix " [….test]": its imports count only for
+# this test.
+go list -deps -test -f '{{if not .Standard}}{{.ImportPath}}|{{.Dir}}|{{with .Module}}{{.Dir}}{{end}}|,{{join .Imports ","}},|{{join .Deps ","}}{{end}}' "$@" |
 	awk -F '|' '
-		(" " $3) ~ / os\/exec / { starts[$1] = 1 }
-		$1 ~ /\.test$/ { dir[$1] = $2; linked[$1] = $4 }
+		$4 ~ /,os\/exec,/ { starts[$1] = 1 }
+		$1 ~ /\.test$/ { dir[$1] = $2; module[$1] = $3; linked[$1] = $5 }
 		END {
 			for (test in linked) {
-				n = split(linked[test], deps, " ")
+				n = split(linked[test], deps, ",")
 				for (i = 1; i <= n && !(deps[i] in starts); i++);
-				if (i > n) print substr(test, 1, length(test) - 5), dir[test]
+				if (i <= n) continue
+				up = split(substr(dir[test], length(module[test]) + 1), _, "/") # one more than the way to the root of the module
+				print substr(test, 1, length(test) - 5), (up ? up : 1), dir[test]
 			}
 		}' |
-	while read -r package dir; do
-		grep -qE '"(\.\./){3}[^"]|"/(proc|sys|etc|dev)/' "$dir"/*_test.go || echo "$package"
+	while read -r package up dir; do
+		grep -qE "\"(\.\./){$up}[^\"]|\"/(proc|sys|etc|dev)/" "$dir"/*_test.go || echo "$package"
 	done | sort

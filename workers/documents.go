@@ -19,6 +19,7 @@ import (
 	"parley/workers/internal/extract"
 	"parley/workers/internal/ingest"
 	"parley/workers/internal/pageserver"
+	"parley/workers/internal/picture"
 	"parley/workers/internal/tool/attachment"
 )
 
@@ -84,7 +85,26 @@ func (w *Workers) attachmentReader() attachment.Reader {
 	if w.extractor == nil {
 		return nil
 	}
-	return w.extractor.by
+	return attachmentReader{w.extractor.by}
+}
+
+// attachmentReader adapts the extractor to the interface that package attachment requires. Package
+// attachment and the agent workers therefore need not import package extract.
+type attachmentReader struct {
+	by *extract.Extractor
+}
+
+// Read reads a document, and calls the argument each with every event, in order.
+func (r attachmentReader) Read(
+	ctx context.Context, name, mimeType string, content []byte, each func(document.Event) error,
+) (document.Info, error) {
+	return r.by.Read(ctx, extract.Document{Name: name, MIMEType: mimeType, Content: content}, extract.Limits{}, each)
+}
+
+// Image converts an image and, if recognize is true, reads its text.
+func (r attachmentReader) Image(ctx context.Context, content []byte, recognize bool) (picture.Picture, string, error) {
+	image, err := r.by.Image(ctx, content, recognize)
+	return image.Picture, image.Text, err
 }
 
 // documentReader adapts the extractor to the interface that package ingest requires, so that

@@ -19,7 +19,7 @@ func (w *Workers) addStatus(ctx context.Context, group *lifecycle.Group) error {
 	}
 
 	// The process is ready if it can reach the servers that its roles use.
-	ready := map[string]func(context.Context) error{"nats": w.deps.Bus.Ping}
+	ready := status.Checks{"nats": w.deps.Bus.Ping}
 	if slices.ContainsFunc(w.cfg.Roles, func(role Role) bool { return role != RoleVoice }) { // the role voice needs no database
 		ready["postgres"], ready["schema"] = w.deps.Store.Ping, w.deps.Store.CheckSchema
 	}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"parley/scripts/internal/quickstart"
-	"parley/shared/lifecycle"
+	"parley/shared/lifecycle/childproc"
 	"parley/shared/testkit"
 )
 
@@ -81,7 +81,7 @@ func TestParleyUpWithoutRoot(t *testing.T) {
 
 // startAs starts `parley up` as another user, and kills it at the end of the test. If the test
 // fails, the output is shown.
-func startAs(t *testing.T, uid, gid int, output, program string, env []string) *lifecycle.Child {
+func startAs(t *testing.T, uid, gid int, output, program string, env []string) *childproc.Child {
 	t.Helper()
 	log, err := os.Create(output)
 	if err != nil {
@@ -94,7 +94,7 @@ func startAs(t *testing.T, uid, gid int, output, program string, env []string) *
 	cmd.Env = append(append(os.Environ(), env...), "HOME="+cmd.Dir)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
-	child, err := lifecycle.StartChild(cmd, syscall.SIGKILL)
+	child, err := childproc.Start(cmd, syscall.SIGKILL)
 	if err != nil {
 		t.Fatal(err)
 	}

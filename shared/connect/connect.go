@@ -11,7 +11,7 @@ import (
 	"parley/shared/config"
 	"parley/shared/store"
 	"parley/shared/store/pg"
-	"parley/shared/telemetry/metrics"
+	"parley/shared/telemetry/status"
 	"parley/shared/telemetry/tracing"
 )
 
@@ -66,11 +66,11 @@ func Store(dsn string, keys config.Secrets, conns int, tracer *tracing.Tracer) (
 // and of these connections. If the argument jobs is true, it also checks whether the job stream
 // works; on a bus with accounts, only ingresses and sweepers are permitted to do so.
 func (s *Servers) Metrics(jobs bool) *prometheus.Registry {
-	checks := metrics.Checks{"postgres": s.Store.Ping, "nats": s.Bus.Ping}
+	checks := status.Checks{"postgres": s.Store.Ping, "nats": s.Bus.Ping}
 	if jobs {
 		checks["jobs"] = s.Bus.CheckJobs
 	}
-	return metrics.New(s.Store.SQL(), checks)
+	return status.NewRegistry(s.Store.SQL(), checks)
 }
 
 // Close flushes published messages and closes the connections.

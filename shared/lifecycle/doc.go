@@ -18,6 +18,5 @@
 //	stopped      errors of all components joined
 //
 // Context returns a context that SIGINT or SIGTERM cancels. LockFile keeps a second process out of
-// a directory. StartChild starts a process that, on Linux, does not outlive this process. A Program
-// is such a process with its output in a log file.
+// a directory. Package childproc starts processes that, on Linux, do not outlive this process.
 package lifecycle

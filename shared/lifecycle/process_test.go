@@ -14,9 +14,11 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"parley/shared/lifecycle/childproc"
 )
 
-// The tests of signals, locks and killed processes need separate processes. Each is this test
+// The tests of signals and locks need separate processes. Each is this test
 // binary, started again with a role in the environment variable roleKey.
 const roleKey = "LIFECYCLE_TEST_ROLE"
 
@@ -48,13 +50,6 @@ func TestMain(m *testing.M) {
 		fmt.Println(err)
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		_ = lock
-	case "parent": // has a child process
-		child, err := StartChild(exec.CommandContext(context.Background(), "sleep", "600"), syscall.SIGKILL)
-		if err != nil {
-			panic(err)
-		}
-		fmt.Println(child.PID())
-		select {}
 	}
 }
 
@@ -182,7 +177,7 @@ func TestLockFile(t *testing.T) {
 }
 
 // inheritedLock returns a locked file and a child process that has inherited the lock.
-func inheritedLock(t *testing.T) (path string, lock *Lock, child *Child) {
+func inheritedLock(t *testing.T) (path string, lock *Lock, child *childproc.Child) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "lock")
 	lock, err := LockFile(path)
@@ -191,7 +186,7 @@ func inheritedLock(t *testing.T) (path string, lock *Lock, child *Child) {
 	}
 	cmd := exec.CommandContext(t.Context(), "sleep", "600")
 	cmd.ExtraFiles = []*os.File{lock.File()}
-	if child, err = StartChild(cmd, syscall.SIGKILL); err != nil {
+	if child, err = childproc.Start(cmd, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	return path, lock, child
@@ -249,12 +244,5 @@ func TestInheritedLockOutlivesItsFirstHolder(t *testing.T) {
 	}
 	if err := last.Unlock(); err != nil {
 		t.Fatal(err)
-	}
-}
-
-func TestStartChildReportsAMissingProgram(t *testing.T) {
-	t.Parallel()
-	if _, err := StartChild(exec.CommandContext(t.Context(), "/no/such/program"), syscall.SIGKILL); !errors.Is(err, os.ErrNotExist) {
-		t.Fatalf("error %v", err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"parley/shared/lifecycle"
+	"parley/shared/lifecycle/childproc"
 )
 
 const (
@@ -49,7 +49,7 @@ type Process struct {
 	command Command
 	mark    string
 	logPath string
-	child   *lifecycle.Process // the current start
+	child   *childproc.Process // the current start
 }
 
 var processes atomic.Int64
@@ -83,7 +83,7 @@ func StartProcess(tb testing.TB, command Command) *Process {
 // test if the process does not start or does not become ready in time.
 func (p *Process) start() {
 	p.tb.Helper()
-	child, err := lifecycle.Program{
+	child, err := childproc.Program{
 		Name: p.command.Name, Path: p.command.Path, Args: p.command.Args, Dir: p.command.Dir, Log: p.logPath,
 		Env: slices.Concat(os.Environ(), p.command.Env, []string{p.mark}),
 	}.Start(p.tb.Context())

@@ -27,7 +27,6 @@ import (
 	"parley/ingress/internal/httpapi/notification"
 	"parley/ingress/internal/httpapi/openai"
 	"parley/ingress/internal/httpapi/organization"
-	"parley/ingress/internal/httpapi/overview"
 	"parley/ingress/internal/httpapi/run"
 	"parley/ingress/internal/httpapi/site"
 	"parley/ingress/internal/httpapi/transfer"
@@ -136,7 +135,6 @@ type api struct {
 	usage         *usage.Handler
 	notifications *notification.Handler
 	runs          *run.Handler
-	overview      *overview.Handler
 	hooks         *hook.Handler
 	openai        *openai.Handler
 	mcp           *mcp.Handler
@@ -237,8 +235,8 @@ func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 		ModelRules: deps.modelRules(), Organizations: deps.Store.Organizations, ChecksPerMinute: deps.ChecksPerMinute,
 	})
 	a.usage = usage.New(usage.Deps{
-		References: references, BudgetsDB: deps.Store.Budgets, KnowledgeDB: deps.Store.Knowledge, RunsDB: deps.Store.Runs,
-		UsageDB: deps.Store.Usage, Rates: deps.Limits, Streams: &a.Limiter.StreamLimits,
+		References: references, BudgetsDB: deps.Store.Budgets, KnowledgeDB: deps.Store.Knowledge, OverviewsDB: deps.Store.Overviews,
+		RunsDB: deps.Store.Runs, UsageDB: deps.Store.Usage, Rates: deps.Limits, Streams: &a.Limiter.StreamLimits,
 		VoicePerOrganization: deps.VoicePerOrganization, Documents: deps.Documents, RunDeadline: deps.RunDeadline, Currency: deps.Currency,
 	})
 	a.notifications = notification.New(notification.Deps{
@@ -257,7 +255,6 @@ func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 	a.organizations = organization.New(organization.Deps{
 		Organizations: deps.Store.Organizations, Auth: deps.Auth, PublicURL: a.PublicURL,
 	})
-	a.overview = overview.New(overview.Deps{OverviewsDB: deps.Store.Overviews, BudgetsDB: deps.Store.Budgets})
 	a.hooks = hook.New(hook.Deps{
 		References: references, Submitter: submitter, AgentsDB: deps.Store.Agents, HooksDB: deps.Store.Hooks, Auth: deps.Auth,
 		Limits: deps.Limits, Dispatch: deps.Dispatch, Secrets: deps.Secrets, Opener: deps.Sealed, Changes: deps.Jobs, PublicURL: a.PublicURL,

@@ -23,7 +23,7 @@ import (
 // same path and method: the first of them is the default.
 func (a *api) routes() []httpx.Route {
 	return slices.Concat(a.account.Routes(), a.organizations.Routes(), a.agents.Routes(), a.runs.Routes(), a.usage.Routes(),
-		a.overview.Routes(), a.knowledge.Routes(), a.hooks.Routes(), a.notifications.Routes(), a.widget.Routes(), a.mcp.Routes(),
+		a.knowledge.Routes(), a.hooks.Routes(), a.notifications.Routes(), a.widget.Routes(), a.mcp.Routes(),
 		a.openai.Routes(), a.voice.Routes())
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"parley/migrations"
 	"parley/shared/lifecycle"
+	"parley/shared/lifecycle/childproc"
 	"parley/shared/store/pgserver"
 	"parley/shared/testkit"
 )
@@ -222,7 +223,7 @@ func (c *Cluster) startNATS(tb testing.TB) {
 	}
 
 	p := &Part{Name: NATS, Kind: NATS, log: filepath.Join(c.dir, "nats.log")}
-	p.runs(lifecycle.Program{Path: testkit.NATSBinary(tb), Args: []string{"--config", path}}, "Server is ready")
+	p.runs(childproc.Program{Path: testkit.NATSBinary(tb), Args: []string{"--config", path}}, "Server is ready")
 	c.add(p)
 	if slow := c.AwaitReady(tb.Context(), readyWithin); len(slow) > 0 {
 		tb.Fatal(p.problem())
@@ -252,6 +253,6 @@ func (c *Cluster) startProcess(tb testing.TB, name, kind, program, ready string)
 		env = append(env, "ROLES="+kind)
 	}
 
-	p.runs(lifecycle.Program{Path: program, Env: env}, ready)
+	p.runs(childproc.Program{Path: program, Env: env}, ready)
 	c.add(p)
 }

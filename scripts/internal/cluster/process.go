@@ -12,13 +12,13 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"parley/shared/lifecycle"
+	"parley/shared/lifecycle/childproc"
 	"parley/shared/store/pgserver"
 )
 
 // runs sets the program that the part runs. Its output signals readiness with the text in the
 // argument ready.
-func (p *Part) runs(program lifecycle.Program, ready string) {
+func (p *Part) runs(program childproc.Program, ready string) {
 	program.Name, program.Log = p.Name, p.log
 	p.launch = func(ctx context.Context, extra Extra) (*instance, error) {
 		changed := program

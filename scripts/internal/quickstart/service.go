@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"parley/shared/lifecycle"
+	"parley/shared/lifecycle/childproc"
 	"parley/shared/testkit"
 )
 
@@ -21,7 +21,7 @@ type Service struct {
 	// Credentials are those that `parley up` wrote for scripts.
 	Credentials
 
-	process *lifecycle.Process
+	process *childproc.Process
 }
 
 // Start starts `parley up` with additional environment variables, and returns when it is ready. Its
@@ -31,7 +31,7 @@ func Start(t *testing.T, program, dir string, environment ...string) (*Service, 
 	t.Helper()
 	s, data := &Service{}, filepath.Join(dir, "data")
 	var err error
-	s.process, err = lifecycle.Program{
+	s.process, err = childproc.Program{
 		Name: "parley", Path: program, Args: []string{"up"}, Log: filepath.Join(dir, "output"),
 		Env: slices.Concat(os.Environ(), Environment(data, testkit.FreePort(t)), environment),
 	}.Start(t.Context())

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"parley/shared/lifecycle"
+	"parley/shared/lifecycle/childproc"
 )
 
 // Names in Config.Dir.
@@ -132,7 +133,7 @@ func (c cluster) initialize(ctx context.Context, durable bool, lock *lifecycle.L
 
 	defer data.Close()
 	cmd.Stdout, cmd.Stderr = &output, &output
-	child, err := lifecycle.StartChild(cmd, syscall.SIGKILL)
+	child, err := childproc.Start(cmd, syscall.SIGKILL)
 	if err != nil {
 		return fmt.Errorf("starting initdb: %w", err)
 	}

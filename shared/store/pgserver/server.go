@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"parley/shared/lifecycle"
+	"parley/shared/lifecycle/childproc"
 )
 
 // logCheck is the interval at which the size of PostgreSQL's log file is checked.
@@ -47,7 +48,7 @@ type Server struct {
 	record      string // file that contains the path of the link through which clients reach the socket, if there is such a link
 	socket      string // directory in which clients find the socket
 	password    string // set only if the server has a port
-	child       *lifecycle.Child
+	child       *childproc.Child
 
 	stopping   atomic.Bool
 	restarting atomic.Bool // Restart was called: the next server uses the same socket directory
@@ -165,7 +166,7 @@ func (s *Server) launch(ctx context.Context, lock *lifecycle.Lock) error {
 	cmd.Stdout, cmd.Stderr = s.log.file, s.log.file
 	// If this process dies, the server does a fast shutdown, which leaves the data in the same
 	// state as Stop.
-	if s.child, err = lifecycle.StartChild(cmd, syscall.SIGINT); err != nil {
+	if s.child, err = childproc.Start(cmd, syscall.SIGINT); err != nil {
 		return fmt.Errorf("starting PostgreSQL: %w", err)
 	}
 

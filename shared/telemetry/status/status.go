@@ -1,4 +1,5 @@
-// Package status provides the HTTP server of processes that have no other HTTP server. It serves
+// Package status reports the state of a process. It contains the registry of metrics of every
+// process, and the HTTP server of processes that have no other HTTP server. The server serves
 // liveness checks, readiness checks and metrics. An ingress serves the same paths itself.
 package status
 
@@ -18,7 +19,7 @@ import (
 )
 
 const (
-	// time limit for all checks of one request
+	// time limit for all checks of one request, or of one reading of the metrics
 	checkTime = 2 * time.Second
 	// time limit for reading a request, and for writing its response
 	requestTime = 30 * time.Second
@@ -31,7 +32,7 @@ type Config struct {
 	Address string // host:port
 	// Ready contains the checks of the process's dependencies, by name. The process is not ready
 	// while a check fails, or while the process stops.
-	Ready   map[string]func(context.Context) error
+	Ready   Checks
 	Metrics *prometheus.Registry
 	Log     zerolog.Logger
 }

@@ -12,8 +12,6 @@ import (
 
 	"github.com/lib/pq"
 	"github.com/rs/zerolog"
-
-	"parley/shared/telemetry/metrics"
 )
 
 // TestStatus checks the status of a process: while everything works, while a server is
@@ -35,8 +33,8 @@ func TestStatus(t *testing.T) {
 	defer db.Close()
 	db.SetMaxOpenConns(7)
 	s, err := Listen(t.Context(), Config{
-		Address: "127.0.0.1:0", Ready: map[string]func(context.Context) error{"nats": check},
-		Metrics: metrics.New(db, metrics.Checks{"nats": check, "postgres": db.PingContext}), Log: zerolog.Nop(),
+		Address: "127.0.0.1:0", Ready: Checks{"nats": check},
+		Metrics: NewRegistry(db, Checks{"nats": check, "postgres": db.PingContext}), Log: zerolog.Nop(),
 	})
 	if err != nil {
 		t.Fatal(err)

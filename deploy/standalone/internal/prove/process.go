@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"parley/shared/lifecycle"
+	"parley/shared/lifecycle/childproc"
 )
 
 // readyWithin bounds the time until a process is ready. It allows for a slow or busy machine.
@@ -14,13 +14,13 @@ const readyWithin = 90 * time.Second
 
 // command describes a process of the service under test.
 type command struct {
-	lifecycle.Program
+	childproc.Program
 
 	ready string // output that signals readiness; empty if the command ends by itself
 }
 
 // process is a command that was started. It implements instance.
-type process struct{ *lifecycle.Process }
+type process struct{ *childproc.Process }
 
 // launch starts the command and returns when its output contains the text in the field ready. If
 // the process ends before that, or is not ready within readyWithin, launch returns an error with

@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"parley/shared/lifecycle"
+	"parley/shared/lifecycle/childproc"
 )
 
 func script(t *testing.T, ready, text string) command {
 	t.Helper()
-	program := lifecycle.Program{Name: "script", Path: "/bin/sh", Args: []string{"-c", text}, Log: filepath.Join(t.TempDir(), "x.log")}
+	program := childproc.Program{Name: "script", Path: "/bin/sh", Args: []string{"-c", text}, Log: filepath.Join(t.TempDir(), "x.log")}
 	return command{program, ready}
 }
 

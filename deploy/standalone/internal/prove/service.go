@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"parley/shared/lifecycle"
+	"parley/shared/lifecycle/childproc"
 )
 
 // service is a complete Parley that only the proof uses. Its parts are restarted until the context
@@ -39,7 +39,7 @@ func startService(ctx context.Context, dir string, workers int, size sizes, ledg
 		return nil, fmt.Errorf("creating log directory: %w", err)
 	}
 
-	ports, err := lifecycle.FreePorts(ctx, 3)
+	ports, err := childproc.FreePorts(ctx, 3)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func (s *service) part(kind, name, ready string, args ...string) *part {
 
 // command describes a process of the service. Its output goes to a log file with the given name.
 func (s *service) command(log, ready string, args ...string) command {
-	program := lifecycle.Program{Name: args[0], Path: s.exe, Args: args, Env: s.env, Dir: s.dir, Log: filepath.Join(s.dir, "logs", log+".log")}
+	program := childproc.Program{Name: args[0], Path: s.exe, Args: args, Env: s.env, Dir: s.dir, Log: filepath.Join(s.dir, "logs", log+".log")}
 	return command{Program: program, ready: ready}
 }
 

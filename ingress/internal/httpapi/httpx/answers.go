@@ -296,16 +296,16 @@ func (l *LargeAnswer) ready(bytes int64) {
 // with an error; see RefuseAnswer.
 func SendBody(c *gin.Context, status int, body []byte) {
 	if err := WriteBody(c, status, body); err != nil {
-		Fail(c, err)
+		RefuseAnswer(c, err)
 	}
 }
 
 // WriteBody responds with a JSON body. If there is no capacity for a large response, it writes
-// nothing and returns the error with which the caller must respond; see NameRun.
+// nothing and returns an error, which the caller must pass to RefuseAnswer.
 func WriteBody(c *gin.Context, status int, body []byte) error {
 	large, err := CountAnswer(c, len(body))
 	if err != nil {
-		return NameRun(c, err)
+		return err
 	}
 	if large == nil {
 		c.Data(status, ContentJSON, body)
@@ -328,18 +328,11 @@ func WriteBody(c *gin.Context, status int, body []byte) error {
 // POST that has created or found a run, the client must be able to read the run later. If there is
 // no capacity for the response, the Location header therefore contains the URL of the run.
 func RefuseAnswer(c *gin.Context, err error) {
-	err = NameRun(c, err)
-	Fail(c, err)
-}
-
-// NameRun returns err. If the error is about the capacity for the response, NameRun sets the
-// Location header; see RefuseAnswer.
-func NameRun(c *gin.Context, err error) error {
 	full := apierr.CodeFor(err) == apierr.RateLimited || apierr.CodeFor(err) == apierr.Overloaded
 	if run := StateFor(c).RunID; full && run != "" && c.Request.Method == http.MethodPost {
 		c.Header("Location", "/api/runs?id="+run)
 	}
-	return err
+	Fail(c, err)
 }
 
 const (

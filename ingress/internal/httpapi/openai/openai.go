@@ -231,7 +231,10 @@ func (h *Handler) awaitEnd(c *gin.Context, sub *dispatch.Submitted) (*domain.Run
 		ended = now
 	}
 
-	body, err := h.Runs.ReadResult(ctx, &ended, httpx.ReserveFunc(c))
+	if err := h.Runs.ReadAccepted(c, &ended); err != nil {
+		return nil, err
+	}
+	body, err := ended.Result()
 	if err != nil {
 		return nil, err
 	}

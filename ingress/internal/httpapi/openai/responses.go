@@ -189,10 +189,6 @@ func (h *Handler) beginResponse(c *gin.Context, s *dispatch.Submission, echo ope
 		httpx.RefuseAnswer(c, err)
 		return
 	}
-	if sub.Run.Erased {
-		httpx.Fail(c, dispatch.ErasedKey())
-		return
-	}
 
 	h.writeResponse(c, &sub.Run, echo)
 }

@@ -65,16 +65,19 @@ func (h *Handler) automationFor(c *gin.Context) (*dispatch.Submission, error) {
 	}
 
 	who := httpx.Caller(c)
-	s := dispatch.NewAutomation(who, body.Target, h.RetentionDefault)
+	kept := retention(found, body.TTLOverride, h.RetentionDefault)
+	triggerType, automation := trigger(found, c)
+	message, data := body.automationInput(found)
+
+	s := dispatch.NewAutomation(who, body.Target, kept)
 	if !who.MayRead(domain.SystemPrincipal) { // a run that a member triggers belongs to that member
 		s.Principal = who.AutomationPrincipal()
 	}
 
 	s.KeyScope = dispatch.AutomationScope(who)
 	s.Key, s.SessionID = runbody.IdempotencyKey(found, c, body.IdempotencyKey), body.SessionID.Value
-	s.Retention = retention(found, body.TTLOverride, h.RetentionDefault)
-	s.Message, s.Data = body.automationInput(found)
-	s.TriggerType, s.AutomationID = trigger(found, c)
+	s.Message, s.Data = message, data
+	s.TriggerType, s.AutomationID = triggerType, automation
 
 	s.Options, s.Attachments = body.Options(found), body.AskedAttachments(found)
 	if body.SessionID.Set {

@@ -327,7 +327,7 @@ func (h *Handler) writeRun(c *gin.Context, run rundb.StoredRun) {
 		err = h.sendRun(c, http.StatusOK, body)
 	}
 	if err != nil {
-		httpx.Fail(c, err)
+		httpx.RefuseAnswer(c, err)
 	}
 }
 
@@ -353,11 +353,14 @@ func (h *Handler) ReadDeferred(c *gin.Context, run *rundb.StoredRun) error {
 
 // ReadAccepted is ReadDeferred for a run that the request has created, or found by its idempotency
 // key. If the run has expired in the meantime, the client may repeat the request, and the error
-// says so.
+// says so. For an erased run, the error is that of dispatch.ErasedKey.
 func (h *Handler) ReadAccepted(c *gin.Context, run *rundb.StoredRun) error {
 	err := h.ReadDeferred(c, run)
-	if apierr.CodeFor(err) == apierr.NotFound {
+	switch {
+	case apierr.CodeFor(err) == apierr.NotFound:
 		return dispatch.ExpiredKey()
+	case err == nil && run.Erased:
+		return dispatch.ErasedKey()
 	}
 	return err
 }

@@ -15,7 +15,6 @@ import (
 	"parley/shared/apierr"
 	"parley/shared/contract"
 	"parley/shared/domain"
-	"parley/shared/store/rundb"
 )
 
 // pending is the run of a request that waits for the run's result. It must be passed to respond,
@@ -23,14 +22,14 @@ import (
 type pending struct {
 	*dispatch.Submitted
 
-	wait time.Duration // how long the request waits
+	wait   time.Duration // how long the request waits; 0: not at all
+	replay bool          // whether the run had finished before this request
 }
 
 // accept finds or creates the run of a submission. The idempotency key is checked before limits,
-// agent and permissions, so a replay is not charged and gets the original result. If there is
-// nothing to wait for, accept responds and returns nil. The Prefer header determines the duration
-// of the wait. For automations, an error of the target is reported as a problem of the field
-// target.
+// agent and permissions, so a replay is not charged and gets the original result. The Prefer header
+// determines the duration of the wait. For automations, an error of the target is reported as a
+// problem of the field target.
 func (h *Handler) accept(c *gin.Context, s *dispatch.Submission) (*pending, error) {
 	wait := preferredWait(c.Request.Header, h.WaitDefault)
 	sub, err := h.FindOrAccept(c, s, func(string) {})
@@ -38,31 +37,30 @@ func (h *Handler) accept(c *gin.Context, s *dispatch.Submission) (*pending, erro
 		return nil, targetError(s, err)
 	}
 
-	httpx.SetLogIDs(c, sub.Run.Target(), sub.Run.Run.ID, sub.Run.Run.SessionID)
-
-	if !isReplay(sub) && (wait == 0 || sub.Run.Run.Status == domain.RunRequiresAction) {
-		defer h.Dispatch.Release(sub)
-		return nil, h.sendAccepted(c, &sub.Run) // do not wait for a person: the caller may be the one who has to decide
+	if sub.Run.Run.Status == domain.RunRequiresAction {
+		wait = 0 // do not wait for a person: the caller may be the one who has to decide
 	}
-	return &pending{sub, wait}, nil
+	httpx.SetLogIDs(c, sub.Run.Target(), sub.Run.Run.ID, sub.Run.Run.SessionID)
+	return &pending{Submitted: sub, wait: wait, replay: sub.Existing && sub.Run.Ended()}, nil
 }
 
 // respond waits for the result of a run that accept has returned, and sends the result. If err is
-// not nil, it responds with this error.
+// not nil, it responds with this error. After the run was accepted, an error names the run, so that
+// the client can read it later.
 //
 // Thousands of requests wait in Await. The work before and after the wait is done on goroutines of
 // package offload, so that the stacks of the waiting goroutines stay small. The response is 200
-// with the finished run, or 202 if the wait is over. p may be nil if there is nothing to wait for.
+// with the finished run, or 202 if the wait is over.
 func (h *Handler) respond(c *gin.Context, p *pending, err error) {
-	if err == nil && p != nil {
+	if err == nil {
 		defer h.Dispatch.Release(p.Submitted)
 		var result *dispatch.Result
 		if result, err = h.Dispatch.Await(c.Request.Context(), p.Submitted, p.wait); err == nil {
-			offload.Do(func() { err = h.sendResult(c, p.Submitted, result) })
+			offload.Do(func() { err = h.sendResult(c, p, result) })
 		}
 	}
 	if err != nil {
-		httpx.Fail(c, err)
+		httpx.RefuseAnswer(c, err)
 	}
 }
 
@@ -75,53 +73,44 @@ func (h *Handler) FindOrAccept(c *gin.Context, s *dispatch.Submission, accepting
 	return h.Begin(c.Request.Context(), s, h.Charge(c), accepting)
 }
 
-// sendResult sends the result of a wait. If the run had not finished when the wait ended, it sends
-// the run's current state: with the status 202, or 200 if the run has finished in the meantime. A
-// result may be too large to be sent at once; ReadResult then waits for memory. Errors name the
-// run, so that the client can read it later.
-func (h *Handler) sendResult(c *gin.Context, sub *dispatch.Submitted, result *dispatch.Result) error {
-	ctx, run := c.Request.Context(), result.Run
-
-	if !result.Ended {
-		var err error
-		if run, err = h.RunsDB.ShortRun(ctx, sub.Run.OrganizationID, "", sub.Run.Run.ID); err != nil {
+// sendResult sends the result of a wait: the status 200 with the finished run, or 202 with the
+// run's current state. With 202, the headers Location and Retry-After contain the URL of the run
+// and the time after which the client should read it again. A large run is read only when there is
+// memory for it; see ReadAccepted.
+func (h *Handler) sendResult(c *gin.Context, p *pending, result *dispatch.Result) error {
+	run := p.Run
+	switch {
+	case result.Ended:
+		run = result.Run
+	case p.wait > 0:
+		now, err := h.RunsDB.ShortRun(c.Request.Context(), run.OrganizationID, "", run.Run.ID)
+		if err != nil {
 			// The run exists, so an outdated state is better than an error.
-			h.Log.Warn().Err(err).Str("run_id", sub.Run.Run.ID).
+			h.Log.Warn().Err(err).Str("run_id", run.Run.ID).
 				Msg("cannot read the run's current state; responding with its state at acceptance")
-			run = sub.Run
+			break
 		}
-		if err := h.ReadAccepted(c, &run); err != nil {
-			return httpx.NameRun(c, err)
-		}
-		if !run.Ended() {
-			return h.sendAccepted(c, &run)
-		}
+		run = now
 	}
 
-	body, err := h.ReadResult(ctx, &run, httpx.ReserveFunc(c))
-	if err != nil {
-		return httpx.NameRun(c, err)
+	if err := h.ReadAccepted(c, &run); err != nil {
+		return err
 	}
-	if isReplay(sub) {
-		c.Header("Idempotency-Replayed", "true")
-	}
-	return h.sendRun(c, http.StatusOK, body)
-}
-
-// isReplay reports whether the run had finished before this request. A run that has finished during
-// this request is not a replay.
-func isReplay(sub *dispatch.Submitted) bool { return sub.Existing && sub.Run.Ended() }
-
-// sendAccepted responds with 202 and the run. The headers Location and Retry-After contain the
-// URL of the run and the time after which the client should read it again.
-func (h *Handler) sendAccepted(c *gin.Context, run *rundb.StoredRun) error {
 	body, err := run.Body()
 	if err != nil {
 		return err
 	}
-	c.Header("Location", "/api/runs?id="+run.Run.ID)
-	c.Header("Retry-After", "1")
-	return h.sendRun(c, http.StatusAccepted, body)
+
+	status := http.StatusOK
+	switch {
+	case !run.Ended():
+		status = http.StatusAccepted
+		c.Header("Location", "/api/runs?id="+run.Run.ID)
+		c.Header("Retry-After", "1")
+	case p.replay:
+		c.Header("Idempotency-Replayed", "true")
+	}
+	return h.sendRun(c, status, body)
 }
 
 // limitWait returns the given number of seconds as a duration, but at most longest. A negative

@@ -12,6 +12,7 @@ import (
 	"parley/shared/id"
 	"parley/shared/store/budgetdb"
 	"parley/shared/store/knowledgedb"
+	"parley/shared/store/overviewdb"
 	"parley/shared/store/rundb"
 	"parley/shared/store/usagedb"
 )
@@ -22,6 +23,7 @@ type Deps struct {
 	*httpx.References
 	BudgetsDB   *budgetdb.Store
 	KnowledgeDB *knowledgedb.Store
+	OverviewsDB *overviewdb.Store
 	RunsDB      *rundb.Store
 	UsageDB     *usagedb.Store
 	// Request limits, as enforced by the admission of requests.
@@ -36,8 +38,8 @@ type Deps struct {
 	Currency    string // of costs
 }
 
-// Handler handles the requests for usage, budgets, automations and limits. There is one per
-// process. It is safe for concurrent use.
+// Handler handles the requests for usage, budgets, automations, limits and the overview. There is
+// one per process. It is safe for concurrent use.
 type Handler struct {
 	Deps
 	counts usageCache
@@ -46,13 +48,14 @@ type Handler struct {
 // New returns a Handler.
 func New(deps Deps) *Handler { return &Handler{Deps: deps} }
 
-// Routes returns the routes of the handler. Members may read the limits; only admins may read and
-// change the rest.
+// Routes returns the routes of the handler. Members may read the limits and the overview; only
+// admins may read and change the rest.
 func (h *Handler) Routes() []httpx.Route {
 	const member, admin = domain.RoleMember, domain.RoleAdmin
 	budget := httpx.InOrganization(h.BudgetsDB.Budget, id.Budget)
 	return []httpx.Route{
 		{Method: "GET", Path: "/api/organizations/limits", Need: auth.NeedUser, Role: member, Handle: httpx.Handle(h.getLimits)},
+		{Method: "GET", Path: "/api/home", Need: auth.NeedUser, Role: member, Handle: h.getHome},
 		{
 			Method: "GET", Path: "/api/automations", Need: auth.NeedUser, Role: admin,
 			Find: httpx.ByID(httpx.OnlyError(h.readAutomation)), List: httpx.Paged, One: httpx.ReadOne(h.readAutomation),

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"parley/shared/lifecycle"
+	"parley/shared/lifecycle/childproc"
 )
 
 // patience is the time between SIGTERM and SIGKILL.
@@ -27,7 +27,7 @@ type Config struct {
 
 // Process is a server that the bench has started. It is killed if the bench dies.
 type Process struct {
-	*lifecycle.Process
+	*childproc.Process
 
 	Name string
 }
@@ -40,7 +40,7 @@ func (g *Group) Start(ctx context.Context, c Config) (*Process, error) {
 	for name, value := range c.Env {
 		env = append(env, name+"="+value)
 	}
-	program := lifecycle.Program{Name: c.Name, Path: c.Path, Args: c.Args, Env: env, Log: filepath.Join(c.LogsDir, c.Name+".log")}
+	program := childproc.Program{Name: c.Name, Path: c.Path, Args: c.Args, Env: env, Log: filepath.Join(c.LogsDir, c.Name+".log")}
 	started, err := program.Start(ctx)
 	if err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func (p *Process) Stop() error {
 
 // FreePort returns a TCP port on the loopback interface on which no process listens.
 func FreePort(ctx context.Context) (int, error) {
-	ports, err := lifecycle.FreePorts(ctx, 1)
+	ports, err := childproc.FreePorts(ctx, 1)
 	if err != nil {
 		return 0, err
 	}

@@ -12,7 +12,7 @@ import (
 	_ "github.com/lib/pq" // the PostgreSQL driver of admin
 	"github.com/rs/zerolog"
 
-	"parley/shared/lifecycle"
+	"parley/shared/lifecycle/childproc"
 	"parley/shared/store/pgserver"
 )
 
@@ -86,7 +86,7 @@ func (s *Servers) StartNATS(ctx context.Context, name string) (natsURL string, e
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 
-	ports, err := lifecycle.FreePorts(ctx, 2)
+	ports, err := childproc.FreePorts(ctx, 2)
 	if err != nil {
 		return "", err
 	}

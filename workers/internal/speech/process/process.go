@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"parley/shared/lifecycle"
+	"parley/shared/lifecycle/childproc"
 )
 
 // Command is a program with its inputs and limits. Path, Max, CPU and Bytes are required.
@@ -40,7 +40,7 @@ var (
 type Process struct {
 	// Stdin is the program's standard input. The caller closes it when the input is complete.
 	Stdin io.WriteCloser
-	child *lifecycle.Child
+	child *childproc.Child
 	said  stderrHead
 
 	// mu protects the fields below.
@@ -72,7 +72,7 @@ func Start(c Command) (*Process, error) {
 	p.Stdin = stdin
 
 	cmd.Stdout = &outputWriter{process: p, room: c.Max}
-	if p.child, err = lifecycle.StartChild(cmd, syscall.SIGKILL); err != nil {
+	if p.child, err = childproc.Start(cmd, syscall.SIGKILL); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", c.Path, err)
 	}
 

@@ -14,7 +14,7 @@ import (
 	"parley/shared/store/blobdb"
 	"parley/shared/store/lease"
 	"parley/workers/internal/document"
-	"parley/workers/internal/extract"
+	"parley/workers/internal/picture"
 	"parley/workers/internal/tool"
 )
 
@@ -24,13 +24,13 @@ const (
 	queued  = 16 // number of calls that may wait, for each slot
 )
 
-// Reader reads untrusted files in sandboxes. Package extract implements it. An error that is caused
-// by the file is a *document.Failure.
+// Reader reads untrusted files in sandboxes. An error that is caused by the file is a
+// *document.Failure.
 type Reader interface {
 	// Read calls its argument each with every event of a document. Image converts an image and, if
 	// recognize is true, reads its text.
-	Read(ctx context.Context, d extract.Document, l extract.Limits, each func(document.Event) error) (document.Info, error)
-	Image(ctx context.Context, content []byte, recognize bool) (extract.Image, error)
+	Read(ctx context.Context, name, mimeType string, content []byte, each func(document.Event) error) (document.Info, error)
+	Image(ctx context.Context, content []byte, recognize bool) (converted picture.Picture, text string, err error)
 }
 
 // Store stores the files of runs, and the images and texts that were prepared from them. The result
@@ -170,15 +170,15 @@ func (b *Backend) read(ctx context.Context, org string, file domain.File) ([]byt
 func (b *Backend) convert(
 	ctx context.Context, req tool.Request, file blobdb.StoredAttachment, content []byte, recognize bool,
 ) (made blobdb.Prepared, err error) {
-	image, err := b.reader.Image(ctx, content, recognize)
+	image, text, err := b.reader.Image(ctx, content, recognize)
 	if err != nil {
 		return made, err //nolint:wrapcheck // a failure in words for the caller
 	}
 	if made = (blobdb.Prepared{Kind: image.MediaType, Image: image.Content}); file.Prepared != "" {
 		made = blobdb.Prepared{Kind: file.Prepared}
 	}
-	if image.Text != "" {
-		made.TextID, err = req.Keep(ctx, domain.Source{Text: image.Text})
+	if text != "" {
+		made.TextID, err = req.Keep(ctx, domain.Source{Text: text})
 	}
 	return made, err
 }
@@ -195,8 +195,7 @@ func (b *Backend) readText(
 ) (made blobdb.Prepared, err error) {
 	var text strings.Builder
 	page, omitted := 0, false
-	from := extract.Document{Name: file.Name, MIMEType: file.MIMEType, Content: content}
-	info, err := b.reader.Read(ctx, from, extract.Limits{}, func(e document.Event) error {
+	info, err := b.reader.Read(ctx, file.Name, file.MIMEType, content, func(e document.Event) error {
 		// Text beyond the limit is read and ignored.
 		block := e.Block
 		if block == nil || omitted {

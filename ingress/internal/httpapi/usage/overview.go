@@ -1,4 +1,4 @@
-package overview
+package usage
 
 import (
 	"context"
@@ -6,30 +6,11 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"parley/ingress/internal/auth"
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/domain"
 	"parley/shared/store/budgetdb"
 	"parley/shared/store/overviewdb"
 )
-
-// Deps contains the dependencies of the Handler.
-type Deps struct {
-	OverviewsDB *overviewdb.Store
-	BudgetsDB   *budgetdb.Store
-}
-
-// Handler handles the request for an overview. There is one per process. It is safe for concurrent
-// use.
-type Handler struct{ Deps }
-
-// New returns a Handler.
-func New(deps Deps) *Handler { return &Handler{deps} }
-
-// Routes returns the routes of the handler.
-func (h *Handler) Routes() []httpx.Route {
-	return []httpx.Route{{Method: "GET", Path: "/api/home", Need: auth.NeedUser, Role: domain.RoleMember, Handle: h.getHome}}
-}
 
 // getHome handles GET /api/home: it returns which first steps are done, and the runs and problems
 // that require an action of the caller. Members see only their own runs. Only admins get budgets,

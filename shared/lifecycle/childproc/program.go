@@ -1,4 +1,4 @@
-package lifecycle
+package childproc
 
 import (
 	"bytes"
@@ -47,7 +47,7 @@ func (p Program) Start(ctx context.Context) (*Process, error) {
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), p.Path, p.Args...)
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = p.Dir, p.Env, log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	child, err := StartChild(cmd, syscall.SIGKILL)
+	child, err := Start(cmd, syscall.SIGKILL)
 	if err != nil {
 		return nil, fmt.Errorf("starting %s: %w", p.Name, err)
 	}

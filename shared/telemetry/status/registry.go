@@ -1,7 +1,4 @@
-// Package metrics creates the registry of a process's metrics. It includes the metrics that every
-// process has: the state of the process itself, of its database connection pool, and of the servers
-// that it depends on.
-package metrics
+package status
 
 import (
 	"context"
@@ -17,15 +14,13 @@ import (
 // function returns an error if the server is not usable.
 type Checks map[string]func(context.Context) error
 
-const (
-	// time limit of all checks together
-	checkTime = 2 * time.Second
-	checkTTL  = 5 * time.Second // how long a result is reused
-)
+// checkTTL is how long the metrics reuse the result of a check.
+const checkTTL = 5 * time.Second
 
-// New returns a registry with the metrics that every process has. Each process has one registry, in
-// which its components register their own metrics.
-func New(db *sql.DB, checks Checks) *prometheus.Registry {
+// NewRegistry returns a registry with the metrics that every process has: the state of the process
+// itself, of its database connection pool, and of the servers that it depends on. Each process has
+// one registry, in which its components register their own metrics.
+func NewRegistry(db *sql.DB, checks Checks) *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),

@@ -1,4 +1,4 @@
-package scripted_test
+package llm_test
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 	"parley/workers/internal/llm/scripted"
 )
 
-func TestConformance(t *testing.T) {
+func TestScriptedModel(t *testing.T) {
 	t.Parallel()
 	llmtest.Run(t, llmtest.Subject{
 		Deterministic: true,
@@ -22,7 +22,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-func TestScriptEnds(t *testing.T) {
+func TestScriptedModelEnds(t *testing.T) {
 	t.Parallel()
 	failed := errors.New("failed")
 	m := scripted.New("scripted", scripted.Call{Err: failed}, scripted.Call{ToolCalls: []llm.ToolCall{{ID: "a", Name: "b"}}})

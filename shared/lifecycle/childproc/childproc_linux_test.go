@@ -1,9 +1,9 @@
-package lifecycle
+package childproc
 
 import (
 	"fmt"
 	"os"
-	"strconv"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -11,15 +11,23 @@ import (
 
 func TestChildDiesWithItsParent(t *testing.T) {
 	t.Parallel()
-	p := start(t, "parent")
-	pid, err := strconv.Atoi(p.line(t))
+	parent := exec.CommandContext(t.Context(), os.Args[0])
+	parent.Env = append(os.Environ(), roleKey+"=parent")
+	parent.Stderr = os.Stderr
+	output, err := parent.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Process.Kill(); err != nil {
+	if err := parent.Start(); err != nil {
 		t.Fatal(err)
 	}
-	_ = p.Wait()
+	var pid int
+	_, err = fmt.Fscanln(output, &pid)
+	_ = parent.Process.Kill() // fails only if the parent has ended, which the line above reports
+	_ = parent.Wait()
+	if err != nil {
+		t.Fatal(err)
+	}
 	over := time.After(time.Minute)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

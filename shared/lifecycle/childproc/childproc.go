@@ -1,4 +1,9 @@
-package lifecycle
+// Package childproc starts processes that, on Linux, do not outlive this process. A Program is such
+// a process with its output in a log file.
+//
+// It is separate from package lifecycle, which most packages import: go test does not cache the
+// results of packages that can start processes; see scripts/cacheable.sh.
+package childproc
 
 import (
 	"errors"
@@ -8,17 +13,17 @@ import (
 	"syscall"
 )
 
-// Child is a process started by StartChild.
+// Child is a process started by Start.
 type Child struct {
 	cmd  *exec.Cmd
 	done chan struct{}
 	err  error // set before done is closed
 }
 
-// StartChild starts cmd. On Linux the kernel sends onDeath to the child when this process dies,
+// Start starts cmd. On Linux the kernel sends onDeath to the child when this process dies,
 // even by SIGKILL. On other systems the child continues, so the caller must find and stop it later.
 // Other settings in cmd.SysProcAttr are kept.
-func StartChild(cmd *exec.Cmd, onDeath syscall.Signal) (*Child, error) {
+func Start(cmd *exec.Cmd, onDeath syscall.Signal) (*Child, error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
