@@ -52,6 +52,7 @@ type databases struct {
 	dsn      func(database string) string
 	admin    *sql.DB // connected to the server's maintenance database
 	template string
+	shared   bool   // whether the server continues to run after this process
 	copying  string // clause of CREATE DATABASE that selects the fastest way to copy the template; empty: the server's default
 }
 
@@ -64,7 +65,12 @@ var testDatabases = sync.OnceValues(func() (*databases, error) {
 		return nil, err
 	}
 	if dsn != "" {
-		return newDatabases(ctx, dsn, func(name string) string { return withDatabase(dsn, name) })
+		given, err := newDatabases(ctx, dsn, func(name string) string { return withDatabase(dsn, name) })
+		if err != nil {
+			return nil, err
+		}
+		given.shared = true
+		return given, nil
 	}
 	server, err := privatePostgres(ctx)
 	if err != nil {

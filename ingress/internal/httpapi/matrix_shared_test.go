@@ -33,9 +33,12 @@ func (s *orgPair) uploaded(h *testOrg, headers ...string) string {
 	return s.upload("?name="+h.word+".txt", "text/plain", h.word+" "+s.fresh(), headers...)
 }
 
-// draw selects the credentials with which a row of the access table is tested, or the positions at
-// which a row's body is truncated.
+// draw selects the credentials with which a row of the access table is tested, or the wrong bodies
+// that are sent to the row's route.
 type draw struct{ seed, share int }
+
+// selects reports whether the variant with a number is selected. Variants are numbered from 0.
+func (d draw) selects(number int) bool { return (number+d.seed)%d.share == 0 }
 
 // newDraw returns a draw. In a long test, the draw selects everything, in a short test a random
 // third, and with the race detector a random quarter. The environment variable MATRIX_SEED repeats
@@ -67,7 +70,7 @@ func (d draw) credentials(row int, all []credential) iter.Seq2[int, *credential]
 		outcomes, n := map[string]bool{}, 0
 		for i := range all {
 			outcome := accessTable[row].outcome(&all[i])
-			if outcomes[outcome] && (row+i+d.seed)%d.share > 0 {
+			if outcomes[outcome] && !d.selects(row+i) {
 				continue
 			}
 			outcomes[outcome] = true
@@ -85,14 +88,20 @@ func (m *matrix) own(r *accessRow, name string, c *credential) string {
 	if r.changes() || c.testOrg == nil {
 		return idKinds[name].own(m.orgPair, c)
 	}
+	return m.sharedOwn(name, c)
+}
+
+// sharedOwn returns the id of the given kind that belongs to the caller with the credential c and
+// that no request changes.
+func (m *matrix) sharedOwn(name string, c *credential) string {
 	caller := c.who.id + " " + c.testOrg.word + " " + c.via + " " + strings.Join(c.plain(), " ")
 	return m.once(name+" of "+caller, func() string { return idKinds[name].own(m.orgPair, c) })
 }
 
 // others returns an id of the given kind that belongs to another member of home. Rows that only
-// read share one id.
-func (m *matrix) others(r *accessRow, name string) string {
-	if r.changes() {
+// read share one id, and so do requests that must fail according to the argument outcome.
+func (m *matrix) others(r *accessRow, name, outcome string) string {
+	if r.changes() && outcome == "ok" {
 		return idKinds[name].others(m.orgPair)
 	}
 	return m.once(name+" of another member", func() string { return idKinds[name].others(m.orgPair) })
@@ -106,8 +115,8 @@ func (m *matrix) once(key string, create func() string) string {
 	return give()
 }
 
-// foreign returns the id of an object of an organization in which c does not act. It returns nil if
-// requests of the row have no id.
+// foreign returns the id of an object of an organization in which c does not act. All rows share
+// it, because requests with this id must fail. The result is nil if requests of the row have no id.
 func (m *matrix) foreign(r *accessRow, c *credential) []target {
 	name, away := r.kind(), m.away
 	if name == "" || name == "tpl" || idKinds[name].bearer {
@@ -120,5 +129,5 @@ func (m *matrix) foreign(r *accessRow, c *credential) []target {
 		away = m.home
 	}
 	owner := login("foreign", away.owner, away, domain.RoleOwner, away.owner.auth)
-	return asField(r, []target{{"foreign", m.own(r, name, &owner), "404 not_found"}})
+	return asField(r, []target{{"foreign", m.sharedOwn(name, &owner), "404 not_found"}})
 }

@@ -449,8 +449,8 @@ func (r *accessRow) kind() string {
 type matrix struct {
 	*orgPair
 	credentials []credential
-	people      map[string]person   // the owner of each login token
-	missing     map[string][]target // ids that do not exist for any caller, by kind
+	people      map[string]person          // the owner of each login token
+	missing     map[string]func() []target // return ids that do not exist for any caller, by kind
 	cells       atomic.Int64
 
 	shared sync.Map // ids and keys that several rows use; see the method named once
@@ -461,7 +461,7 @@ type matrix struct {
 
 func newMatrix(t *testing.T, a *runEnv) *matrix {
 	t.Helper()
-	m := &matrix{orgPair: newOrgPair(t, a), people: map[string]person{}, missing: map[string][]target{}, notFound: map[string]string{}}
+	m := &matrix{orgPair: newOrgPair(t, a), people: map[string]person{}, missing: map[string]func() []target{}, notFound: map[string]string{}}
 	m.credentials = m.orgPair.credentials()
 	for _, h := range []*testOrg{m.home, m.away} {
 		for _, p := range []person{h.owner, h.admin, h.member} {
@@ -469,7 +469,7 @@ func newMatrix(t *testing.T, a *runEnv) *matrix {
 		}
 	}
 	for name, kind := range idKinds {
-		m.missing[name] = m.missingFor(name, kind)
+		m.missing[name] = sync.OnceValue(func() []target { return m.missingFor(name, kind) })
 	}
 	return m
 }
@@ -522,12 +522,15 @@ func unknownID(prefix string) string {
 	return id.New(prefix)
 }
 
-// missingAt returns the missing ids with which a row is tested. If the row needs an id, the result
-// contains no empty id. If the row's id names a model, the result contains no ids of agents and
-// templates, because each agent and each template is a model.
+// missingAt returns the missing ids with which a row is tested, or nil if the row has no id. If the
+// row needs an id, the result contains no empty id. If the row's id names a model, the result
+// contains no ids of agents and templates, because each agent and each template is a model.
 func (m *matrix) missingAt(r *accessRow) []target {
+	if r.kind() == "" {
+		return nil
+	}
 	aModel := strings.HasPrefix(r.path, "/v1/models") || strings.HasPrefix(r.query, "model=") || strings.Contains(r.body, `"model":`)
-	return slices.DeleteFunc(slices.Clone(m.missing[r.kind()]), func(at target) bool {
+	return slices.DeleteFunc(slices.Clone(m.missing[r.kind()]()), func(at target) bool {
 		agent, template := strings.HasPrefix(at.name, "id of ag"), strings.HasPrefix(at.name, "id of tpl")
 		return r.needsID() && at.id == "" || aModel && (agent || template || at.name == "id of wag" || at.name == "id of vag" || at.name == "id of at")
 	})
@@ -540,7 +543,7 @@ func (m *matrix) targets(r *accessRow, c *credential) []target {
 		return []target{{"none", "", "ok"}}
 	}
 	if r.who == forPage {
-		return m.pageTargets(name, c)
+		return append(m.pageTargets(name, c), m.missingForPages(name)...)
 	}
 	kind, missing := idKinds[name], m.missingAt(r)
 	if c.page != "" { // two missing ids suffice, because their results do not depend on the page's origin
@@ -571,7 +574,7 @@ func (m *matrix) targets(r *accessRow, c *credential) []target {
 		if kind.open != "" && c.testOrg == m.home && c.role.AtLeast(kind.open) {
 			outcome = "ok"
 		}
-		list = append(list, target{"another member's", m.others(r, name), outcome})
+		list = append(list, target{"another member's", m.others(r, name, outcome), outcome})
 	}
 	return asField(r, list)
 }

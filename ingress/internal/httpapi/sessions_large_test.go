@@ -19,13 +19,13 @@ func TestPagesOfLargeMessagesAreBounded(t *testing.T) {
 	a := newRunEnv(t)
 	h := a.newTestOrg("red")
 	agentID := a.newAgent(h)
-	const turns, huge, maxTurn = 12, 5, 8 << 20
+	const turns, huge, maxTurn = 8, 5, 8 << 20
 	var runs []string
 	for range turns {
 		runs = append(runs, a.newChat(h, agentID, "s", h.owner.auth, h.header))
 	}
 	for i, runID := range runs {
-		size := 2 << 20
+		size := 1200 << 10
 		switch {
 		case i == huge:
 			size = 9 << 20

@@ -48,8 +48,8 @@ func readHeader(t *testing.T, address string, headers ...string) (*http.Response
 func TestSlowReadersDoNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
-	const size = 16 << 20 // exceeds the buffers of a connection
-	a.api.large = httpx.LargeAnswers{PerOrganization: 40 << 20, AtOnce: 80 << 20}
+	const size = 8 << 20 // exceeds the buffers of a connection
+	a.api.large = httpx.LargeAnswers{PerOrganization: 20 << 20, AtOnce: 40 << 20}
 	server := httptest.NewServer(a.serving())
 	t.Cleanup(server.Close)
 	runFor := func(h *testOrg) string {
@@ -83,7 +83,7 @@ func TestSlowReadersDoNotDelayOthers(t *testing.T) {
 	if refused == 0 {
 		t.Error("no slow reader was refused")
 	}
-	if held := a.api.large.Bytes(); held > 80<<20 || held == 0 {
+	if held := a.api.large.Bytes(); held > 40<<20 || held == 0 {
 		t.Errorf("slow readers hold %d bytes", held)
 	}
 

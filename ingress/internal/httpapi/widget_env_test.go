@@ -117,7 +117,8 @@ func (c *credential) visitorsOutcome(r *accessRow) string {
 // member's run, which they must not find.
 func (m *matrix) ownTarget(r *accessRow, name string, c *credential) target {
 	if c.via == "widget" && name == "run" {
-		return target{"a member's", m.others(r, name), "404 not_found"}
+		const outcome = "404 not_found"
+		return target{"a member's", m.others(r, name, outcome), outcome}
 	}
 	return target{"own", m.own(r, name, c), "ok"}
 }
@@ -140,10 +141,18 @@ func (c *credential) pagesOutcome() string {
 // same.
 func (m *matrix) pageTargets(name string, c *credential) []target {
 	kind := idKinds[name]
-	list := []target{{"own", kind.own(m.orgPair, c), "ok"}, {"foreign", m.newWidgetAgent(m.away, widgetPage), "ok"}, {"embedded elsewhere", m.newWidgetAgent(m.home, otherPage), ""}}
-	list = append(list, m.missing[name]...)
-	for i := range list[2:] {
-		list[2+i].outcome = "403 permission_denied"
+	return []target{
+		{"own", kind.own(m.orgPair, c), "ok"},
+		{"foreign", m.newWidgetAgent(m.away, widgetPage), "ok"},
+		{"embedded elsewhere", m.newWidgetAgent(m.home, otherPage), "403 permission_denied"},
+	}
+}
+
+// missingForPages returns ids that do not exist, for the requests of a page.
+func (m *matrix) missingForPages(name string) []target {
+	list := slices.Clone(m.missing[name]())
+	for i := range list {
+		list[i].outcome = "403 permission_denied"
 	}
 	return list
 }

@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"parley/ingress/internal/openapi"
 )
 
 const run = `{"id":"run_01k9z8xh3re8kb1s7v5d2m9q4t","status":"completed","agentId":"ag_01k9z8w4q6e3v8t2m5n7p1r4s9","templateId":null,` +
@@ -31,6 +33,18 @@ func exchange(method, target string, status int, body string, headers ...string)
 		panic(err)
 	}
 	return Exchange{Method: method, URL: u, RequestHeader: http.Header{}, Status: status, Header: header(headers...), Body: []byte(body)}
+}
+
+// TestDocumentIsValid validates the embedded document. The tests of other packages use it unchecked.
+func TestDocumentIsValid(t *testing.T) {
+	t.Parallel()
+	if _, err := New(t.Context(), openapi.Document()); err != nil {
+		t.Error(err)
+	}
+	const broken = `{"openapi":"3.1.0","info":{"title":"t","version":"1"},"paths":{"no-slash":{}}}`
+	if _, err := New(t.Context(), []byte(broken)); err == nil {
+		t.Error("an invalid document was accepted")
+	}
 }
 
 // TestCheck checks that Check detects violations. Each invalid exchange differs from a valid one in
