@@ -57,23 +57,6 @@ func TestAgentFromTemplate(t *testing.T) {
 	p.isNot("dialog", "Heron lamps")
 }
 
-// TestQuestionAboutDocument uploads a document and asks about it.
-func TestQuestionAboutDocument(t *testing.T) {
-	t.Parallel()
-	a := signUp(t)
-	p := open(t).signIn(a)
-	p.visit("/dashboard/knowledge")
-	p.upload(file(t, "returns.md", "# Returns\n\nYou may return any lamp within 45 days of its delivery.\n"))
-	p.in("row", "returns.md…").sees("ready")
-	p.visit("/dashboard/agents/" + a.agent(t, "Shop", map[string]any{"tools": map[string]any{"knowledge": on}}))
-	p.fill("Message", "How many days do I have to return a lamp?")
-	p.click("button", "Send message")
-	turn := p.in("article", "Message: How many…")
-	turn.sees("45 days")
-	turn.in("list", "").click("button", "Source 1: returns.md…")
-	p.in("dialog", "returns.md").in("region", "Text of the source").sees("within 45 days of its delivery")
-}
-
 // numbered returns a text of the given number of words: w1, w2, and so on.
 func numbered(words int) string {
 	list := make([]string, words)

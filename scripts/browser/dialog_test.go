@@ -77,41 +77,29 @@ func (p *page) outside() {
 	p.must(p.mouse(5, 5), "clicking outside")
 }
 
-// TestDialogFocusesFirstField opens dialogs with forms. The first field has the focus, so that
-// people can type immediately.
-func TestDialogFocusesFirstField(t *testing.T) {
+// TestDialogFocus opens dialogs with forms. The first field has the focus, so that people can type
+// immediately. If the form is submitted with invalid input, the first invalid field receives the
+// focus.
+func TestDialogFocus(t *testing.T) {
 	t.Parallel()
 	p := open(t).signIn(signUp(t))
-	for _, c := range []struct{ path, open, role, field string }{
-		{"/dashboard/agents", "New agent", "radio", "An empty agent"},
-		{"/dashboard/knowledge", "Add text or URL", "combobox", "Source"},
-		{"/dashboard/org", "New key", "textbox", "Name"},
-		{"/dashboard/org", "Invite a member", "textbox", "Email address"},
-		{"/dashboard/org/notifications", "New endpoint", "textbox", "URL"},
+	p.watch.expect(http.StatusBadRequest)
+	for _, c := range []struct{ path, open, title, role, field, submit, invalid string }{
+		{"/dashboard/knowledge", "Add text or URL", "", "combobox", "Source", "", ""},
+		{"/dashboard/agents", "New agent", "New agent", "radio", "An empty agent", "Create agent", "Name"},
+		{"/dashboard/org", "Invite a member", "", "textbox", "Email address", "", ""},
+		{"/dashboard/org", "New key", "New API key", "textbox", "Name", "Create key", "Name"},
+		{"/dashboard/org/notifications", "New endpoint", "New endpoint", "textbox", "URL", "Create endpoint", "URL"},
 	} {
 		p.visit(c.path)
 		p.click("button", c.open)
 		p.focusIs(c.role, c.field)
-	}
-}
-
-// TestDialogLeadsToFault submits forms in dialogs with invalid input. Each time, the first invalid
-// field receives the focus.
-func TestDialogLeadsToFault(t *testing.T) {
-	t.Parallel()
-	p := open(t).signIn(signUp(t))
-	p.watch.expect(http.StatusBadRequest)
-	for _, c := range []struct{ path, open, title, submit, field string }{
-		{"/dashboard/agents", "New agent", "New agent", "Create agent", "Name"},
-		{"/dashboard/org", "New key", "New API key", "Create key", "Name"},
-		{"/dashboard/org/notifications", "New endpoint", "New endpoint", "Create endpoint", "URL"},
-	} {
-		p.visit(c.path)
-		p.click("button", c.open)
-		dialog := p.in("dialog", c.title)
+		if c.submit == "" {
+			continue
+		}
 		for range 2 {
-			dialog.click("button", c.submit)
-			p.focusIs("textbox", c.field)
+			p.in("dialog", c.title).click("button", c.submit)
+			p.focusIs("textbox", c.invalid)
 		}
 	}
 

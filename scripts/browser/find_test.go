@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/chromedp/cdproto/accessibility"
@@ -82,10 +83,16 @@ var fields = []string{"textbox", "searchbox", "spinbutton", "combobox", "listbox
 func (a area) matches(root cdp.BackendNodeID, s step) (found []cdp.BackendNodeID, others []string, err error) {
 	roles := []string{s.role}
 	if s.role == "field" {
+		if found, err = a.fieldsNamed(root, s); len(found) > 0 || err != nil {
+			return found, nil, err
+		}
 		roles = fields
 	}
 
 	for _, role := range roles {
+		if err := a.p.found.still(); err != nil {
+			return nil, nil, err
+		}
 		result, err := send(a.p, accessibility.QueryAXTree, accessibility.QueryAXTreeParams{BackendNodeID: root, Role: role})
 		if err != nil {
 			return nil, nil, err
@@ -108,6 +115,24 @@ func (a area) matches(root cdp.BackendNodeID, s step) (found []cdp.BackendNodeID
 	return found, others, nil
 }
 
+// fieldsNamed returns the input elements whose name is exactly that of a step. The browser compares
+// the names, which is faster than one query for each role.
+func (a area) fieldsNamed(root cdp.BackendNodeID, s step) (found []cdp.BackendNodeID, err error) {
+	if s.name == "" || strings.HasPrefix(s.name, "…") || strings.HasSuffix(s.name, "…") {
+		return nil, nil
+	}
+	result, err := send(a.p, accessibility.QueryAXTree, accessibility.QueryAXTreeParams{BackendNodeID: root, AccessibleName: s.name})
+	if err != nil {
+		return nil, err
+	}
+	for _, node := range result.Nodes {
+		if !node.Ignored && node.BackendDOMNodeID != 0 && node.BackendDOMNodeID != root && slices.Contains(fields, text(node.Role)) {
+			found = append(found, node.BackendDOMNodeID)
+		}
+	}
+	return found, nil
+}
+
 // nameFor returns an element's accessible name. For an element without a name, such as a table row,
 // it returns the element's text.
 func (p *page) nameFor(node *accessibility.Node) (string, error) {
@@ -117,7 +142,7 @@ func (p *page) nameFor(node *accessibility.Node) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if err := p.apply(&name, runtime.CallFunctionOnParams{FunctionDeclaration: `function () { return shown(this) }`, ObjectID: object}); err != nil {
+		if err := p.ask(object, &name, `function () { return shown(this) }`); err != nil {
 			return "", err
 		}
 	}
@@ -150,6 +175,9 @@ func (a area) node() (cdp.BackendNodeID, error) {
 
 // nodes returns all elements that match the area's path. It returns an error if no element matches.
 func (a area) nodes() ([]cdp.BackendNodeID, error) {
+	if err := a.p.found.still(); err != nil {
+		return nil, err
+	}
 	document, err := send(a.p, dom.GetDocument, dom.GetDocumentParams{})
 	if err != nil {
 		return nil, err
@@ -202,7 +230,12 @@ func (a area) ask(into any, function string) error {
 	if err != nil {
 		return err
 	}
-	return a.p.apply(into, runtime.CallFunctionOnParams{FunctionDeclaration: function, ObjectID: object})
+	return a.p.ask(object, into, function)
+}
+
+// ask calls a JavaScript function that gets an element as `this`, and decodes the result.
+func (p *page) ask(element runtime.RemoteObjectID, into any, function string) error {
+	return p.apply(into, runtime.CallFunctionOnParams{FunctionDeclaration: function, ObjectID: element})
 }
 
 // is waits until the area has a part with the given role and name.
@@ -281,27 +314,28 @@ func (a area) click(role, name string) {
 // and at rest. It adds the click to the page's count of clicks; see journey.
 func (a area) hit() {
 	a.p.t.Helper()
-	a.p.until("clicking "+a.String(), func() error {
-		node, err := a.node()
-		if err != nil {
-			return err
-		}
-		if _, err := send(a.p, dom.ScrollIntoViewIfNeeded, dom.ScrollIntoViewIfNeededParams{BackendNodeID: node}); err != nil {
-			return err
-		}
-		var at struct {
-			X, Y float64
-			Why  string
-		}
-		if err := a.ask(&at, `function () { return target(this) }`); err != nil {
-			return err
-		}
-		if at.Why != "" {
-			return errors.New(at.Why)
-		}
-		return a.p.mouse(at.X, at.Y)
-	})
+	a.p.until("clicking "+a.String(), func() error { _, err := a.tryHit(); return err })
 	a.p.clicks++
+}
+
+// tryHit is like hit, but returns an error instead of waiting. It returns a handle of the clicked
+// element.
+func (a area) tryHit() (runtime.RemoteObjectID, error) {
+	object, err := a.object()
+	if err != nil {
+		return "", err
+	}
+	var at struct {
+		X, Y float64
+		Why  string
+	}
+	if err := a.p.ask(object, &at, `function () { return target(this) }`); err != nil {
+		return "", err
+	}
+	if at.Why != "" {
+		return "", errors.New(at.Why)
+	}
+	return object, a.p.mouse(at.X, at.Y)
 }
 
 func (p *page) mouse(x, y float64) error {
@@ -330,17 +364,19 @@ func (a area) fill(label, words string) {
 // page's layout may be changing.
 func (a area) focusField() {
 	a.p.t.Helper()
-	before := a.p.clicks
 	a.p.until("focusing "+a.String(), func() error {
-		a.hit()
+		object, err := a.tryHit()
+		if err != nil {
+			return err
+		}
 		var has bool
-		err := a.ask(&has, `function () { return focused() === this }`)
+		err = a.p.ask(object, &has, `function () { return focused() === this }`)
 		if err == nil && !has {
 			err = errors.New("the focus is elsewhere")
 		}
 		return err
 	})
-	a.p.clicks = before + 1
+	a.p.clicks++
 }
 
 // holds waits until the field with the given label contains the given text and nothing else.

@@ -7,7 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -41,9 +43,10 @@ type violation struct {
 }
 
 // inspect checks the current page with axe-core, on a phone and on a desktop, in light and in dark
-// mode; see appearances. It also checks that nothing is wider than the phone's window, and that the
-// page and each dialog have at most one button with the name API. If BROWSER_SHOTS is set, it saves
-// a picture of each appearance.
+// mode. A short test checks only one of these four appearances; see appearances. In any case,
+// inspect checks that nothing is wider than the phone's window, and that the page and each dialog
+// have at most one button with the name API. If BROWSER_SHOTS is set, it saves a picture of each
+// appearance.
 func (p *page) inspect(name string) {
 	p.t.Helper()
 	defer p.lookAside()()
@@ -61,18 +64,26 @@ func (p *page) inspect(name string) {
 			for (const part of [...document.querySelectorAll(parts)].slice(kept)) part.remove();
 		}
 	}`)
-	for _, a := range appearances(name, time.Now()) {
+	fitted := false
+	for _, a := range appearances(name) {
 		p.scheme(a.scheme)
 		p.resize(a.size)
 		p.settled() // some pages measure their elements and render again
 		if a.size == phone {
 			p.fits(name)
+			fitted = true
 		}
 		p.shot(name, a.size, a.scheme)
 		p.axe(fmt.Sprintf("%s, %d pixels wide, %s", name, a.size.width, a.scheme), a.rules)
+		p.t.Logf("axe has checked %s, %d pixels wide, %s (BROWSER_SEED=%d)", name, a.size.width, a.scheme, seed())
 	}
 
 	p.scheme("light")
+	if !fitted {
+		p.resize(phone)
+		p.settled()
+		p.fits(name)
+	}
 	p.resize(desktop)
 }
 
@@ -83,17 +94,12 @@ type appearance struct {
 	rules  ruleset
 }
 
-// appearances returns the appearances in which a page is inspected. A short test inspects two of the
-// four, which contain both sizes and both colour schemes. The choice depends on the page's name and
-// the day, so that a rerun repeats it and the next day tries the other two.
-func appearances(name string, now time.Time) []appearance {
-	if testing.Short() && os.Getenv("BROWSER_SHOTS") == "" {
-		hash := fnv.New32a()
-		_, _ = hash.Write([]byte(name)) // never fails
-		if (int(hash.Sum32()%2)+now.YearDay())%2 == 0 {
-			return []appearance{{phone, "light", allRules}, {desktop, "dark", allRules}}
-		}
-		return []appearance{{phone, "dark", allRules}, {desktop, "light", allRules}}
+// appearances returns the appearances in which a page is inspected. A short test inspects one of the
+// four, another one each day, so that four days inspect all of them.
+func appearances(name string) []appearance {
+	if !complete() {
+		all := []appearance{{phone, "light", allRules}, {desktop, "dark", allRules}, {phone, "dark", allRules}, {desktop, "light", allRules}}
+		return all[sample(name, len(all)):][:1]
 	}
 	var all []appearance
 	for _, scheme := range []string{"light", "dark"} {
@@ -102,6 +108,56 @@ func appearances(name string, now time.Time) []appearance {
 		}
 	}
 	return all
+}
+
+// complete reports whether the tests inspect every page in every appearance.
+func complete() bool { return !testing.Short() || os.Getenv("BROWSER_SHOTS") != "" }
+
+// seed selects what a short test checks if it does not check everything. The default is the number
+// of the day, so that a rerun repeats the selection. BROWSER_SEED repeats the selection of another
+// day. Each test that depends on the seed logs it.
+var seed = sync.OnceValue(func() int64 {
+	if given := os.Getenv("BROWSER_SEED"); given != "" {
+		n, err := strconv.ParseInt(given, 10, 64)
+		if err != nil || n < 0 {
+			panic(fmt.Sprintf("BROWSER_SEED must be a number, is %q", given))
+		}
+		return n
+	}
+	return time.Now().Unix() / (24 * 60 * 60)
+})
+
+// sample selects one of n choices for the given name; see choice.
+func sample(name string, n int) int { return choice(name, seed(), n) }
+
+// choice selects one of n choices for a name and a seed. Consecutive seeds select the choices in
+// turn.
+func choice(name string, seed int64, n int) int {
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(name)) // never fails
+	return int((int64(hash.Sum32()) + seed%int64(n)) % int64(n))
+}
+
+// TestSamplesAreComplete checks that consecutive seeds select each choice once, and that the names
+// are spread over the choices.
+func TestSamplesAreComplete(t *testing.T) {
+	t.Parallel()
+	const n = 4
+	first := map[int]bool{}
+	for i := range 20 {
+		name := fmt.Sprint("page ", i)
+		first[choice(name, 0, n)] = true
+		chosen := map[int]bool{}
+		for seed := range int64(n) {
+			chosen[choice(name, 20_000+seed, n)] = true
+		}
+		if len(chosen) != n {
+			t.Errorf("%s: %d consecutive seeds select %v", name, n, chosen)
+		}
+	}
+	if len(first) != n {
+		t.Errorf("the first choices of 20 names are %v, want all %d", first, n)
+	}
 }
 
 // rulesFor returns the rules to check in one of four appearances. Only the rules about colours

@@ -10,13 +10,16 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/chromedp/cdproto/accessibility"
 	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/dom"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/inspector"
 	"github.com/chromedp/cdproto/network"
 	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
@@ -53,6 +56,9 @@ type page struct {
 	s     *testEnv
 	ctx   context.Context //nolint:containedctx // chromedp's handle of a tab is a context
 	watch *watch
+	found handles
+
+	crashed context.CancelFunc // ends all commands of the tab
 
 	clicks int           // clicks made so far
 	aside  time.Duration // time that does not count for journeys, for example in inspect
@@ -78,7 +84,7 @@ func (s *testEnv) tab(t *testing.T, browser chromium) *page {
 	p.area = area{p: p}
 	ctx, cancel := chromedp.NewContext(browser.handle, chromedp.WithNewBrowserContext(), chromedp.WithListener(p.handleEvent))
 	ctx, late := context.WithTimeout(ctx, testkit.Within(4*time.Minute)) // enough for TestWholeReference
-	p.ctx = ctx
+	p.ctx, p.crashed = ctx, late
 	t.Cleanup(func() { late(); cancel() })
 	p.must(chromedp.Do(ctx), "opening a tab")
 	t.Cleanup(p.verdict)
@@ -94,7 +100,11 @@ func (s *testEnv) tab(t *testing.T, browser chromium) *page {
 // would block the tab. No test expects a native dialog.
 func (p *page) handleEvent(event any) {
 	p.watch.handleEvent(event)
-	if _, opened := event.(*cdppage.EventJavascriptDialogOpening); opened {
+	p.found.handleEvent(event)
+	switch event.(type) {
+	case *inspector.EventTargetCrashed:
+		p.crashed() // otherwise each command would wait for its timeout
+	case *cdppage.EventJavascriptDialogOpening:
 		go func() { // a command sent on this goroutine would never receive its response
 			_, _ = send(p, cdppage.HandleJavaScriptDialog, cdppage.HandleJavaScriptDialogParams{Accept: true})
 		}()
@@ -119,7 +129,7 @@ func call[P, R any](p *page, command cdp.Command[P, R], params P) R {
 
 // send sends a command to the tab. A navigation may interrupt the command, and then no response
 // arrives. In this case send returns an error after a timeout, and the caller must send the command
-// again.
+// again. For commands that only read, send returns the error soon after the navigation.
 func send[P, R any](p *page, command cdp.Command[P, R], params P) (R, error) {
 	within := 12 * time.Second
 	switch command.Method {
@@ -130,8 +140,14 @@ func send[P, R any](p *page, command cdp.Command[P, R], params P) (R, error) {
 	}
 	ctx, cancel := context.WithTimeout(p.ctx, testkit.Within(within))
 	defer cancel()
+	switch command.Method {
+	case dom.CommandGetDocument, cdppage.CommandCreateIsolatedWorld, accessibility.CommandQueryAXTree, dom.CommandResolveNode:
+		// These commands change nothing and can be repeated.
+		defer p.found.whenGone(func() { time.AfterFunc(time.Second, cancel) })()
+	}
 	result, err := chromedp.Call(ctx, command, params)
 	if err != nil {
+		p.found.forget() // the error may mean that the document is gone
 		return result, fmt.Errorf("%s: %w", command.Method, err)
 	}
 	return result, nil
@@ -193,12 +209,13 @@ func (p *page) arrives(path string) {
 	})
 }
 
-// until calls the function holds repeatedly until this function returns nil. On timeout, until
-// fails the test with the last error that the function returned.
+// until calls the function holds repeatedly until this function returns nil. On timeout, and if the
+// tab has crashed, until fails the test with the last error that the function returned.
 func (p *page) until(what string, holds func() error) {
 	p.t.Helper()
 	var objection error
-	if !polled(p.t, patience, func() bool { objection = holds(); return objection == nil }) {
+	ended := polled(p.t, patience, func() bool { objection = holds(); return objection == nil || p.ctx.Err() != nil })
+	if !ended || objection != nil {
 		p.t.Fatalf("%s: %v", what, objection)
 	}
 }
@@ -220,14 +237,128 @@ func (p *page) try(into any, function string, arguments ...any) error {
 	return p.apply(into, runtime.CallFunctionOnParams{FunctionDeclaration: function, ExecutionContextID: in}, arguments...)
 }
 
+// handles contains the ID of the isolated world in the current document, so that each command does
+// not request it again.
+type handles struct {
+	mu        sync.Mutex
+	documents int                        // number of documents that are gone
+	world     runtime.ExecutionContextID // the tests' isolated world; 0: unknown
+	waiting   map[*func()]bool           // functions to call when the document is gone
+	loading   map[cdp.FrameID]bool       // frames that navigate to another document
+}
+
+// handleEvent notes which frames navigate, and when the document is gone.
+func (h *handles) handleEvent(event any) {
+	switch e := event.(type) {
+	case *runtime.EventExecutionContextsCleared:
+		h.gone()
+	case *runtime.EventExecutionContextDestroyed: // perhaps that of the tests' world
+		h.forget()
+	case *cdppage.EventFrameRequestedNavigation:
+		h.navigates(e.FrameID, true)
+	case *cdppage.EventFrameStartedNavigating:
+		if !strings.Contains(strings.ToLower(string(e.NavigationType)), "samedocument") {
+			h.navigates(e.FrameID, true)
+		}
+	case *cdppage.EventFrameNavigated:
+		h.navigates(e.Frame.ID, false)
+	case *cdppage.EventNavigatedWithinDocument:
+		h.navigates(e.FrameID, false)
+	case *cdppage.EventFrameStoppedLoading:
+		h.navigates(e.FrameID, false)
+	case *cdppage.EventFrameDetached:
+		h.navigates(e.FrameID, false)
+	}
+}
+
+// navigates notes whether a frame navigates to another document.
+func (h *handles) navigates(frame cdp.FrameID, now bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.loading == nil {
+		h.loading = map[cdp.FrameID]bool{}
+	}
+	if delete(h.loading, frame); now {
+		h.loading[frame] = true
+	}
+}
+
+// still returns an error while a frame navigates. Meanwhile, tests must not query the accessibility
+// tree, because Chromium 148 crashes if it replaces the document at that time.
+func (h *handles) still() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.loading) > 0 {
+		return errors.New("the page navigates")
+	}
+	return nil
+}
+
+// forget forgets the ID, because its document may be gone.
+func (h *handles) forget() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.documents++
+	h.world = 0
+}
+
+// worldID returns the ID of the tests' isolated world, or 0, and the number of documents that are
+// gone.
+func (h *handles) worldID() (id runtime.ExecutionContextID, documents int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.world, h.documents
+}
+
+// store stores the ID of the isolated world, unless further documents are gone.
+func (h *handles) store(id runtime.ExecutionContextID, documents int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.documents == documents {
+		h.world = id
+	}
+}
+
+// gone forgets the ID of a document that is gone, and calls the functions that wait for this.
+func (h *handles) gone() {
+	h.forget()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for call := range h.waiting {
+		(*call)()
+	}
+	h.waiting = nil
+}
+
+// whenGone calls a function when the current document is gone, unless the returned function is
+// called first.
+func (h *handles) whenGone(call func()) (stop func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.waiting == nil {
+		h.waiting = map[*func()]bool{}
+	}
+	h.waiting[&call] = true
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.waiting, &call)
+	}
+}
+
 // worldID returns the ID of the tests' isolated world in the current document, and creates this
 // world if necessary.
 func (p *page) worldID() (runtime.ExecutionContextID, error) {
+	known, documents := p.found.worldID()
+	if known != 0 {
+		return known, nil
+	}
 	frame := cdp.FrameID(chromedp.FromContext(p.ctx).Target.TargetID)
 	made, err := send(p, cdppage.CreateIsolatedWorld, cdppage.CreateIsolatedWorldParams{FrameID: frame, WorldName: world})
 	if err != nil {
 		return 0, err
 	}
+	p.found.store(made.ExecutionContextID, documents)
 	return made.ExecutionContextID, nil
 }
 
@@ -333,6 +464,22 @@ func (p *page) settled() {
 		}
 		return p.watch.quiet()
 	})
+}
+
+// during lets the tab report to a subtest until the returned function is called, which reports the
+// tab's faults to the subtest. Nothing that the subtest expects applies to the next subtest.
+func (p *page) during(t *testing.T) (end func()) {
+	t.Helper()
+	outer := p.t
+	p.t = t
+	p.watch.reset()
+	p.resize(desktop)
+	p.scheme("light")
+	return func() {
+		p.verdict()
+		p.watch.reset()
+		p.t = outer
+	}
 }
 
 // verdict fails the test for each fault on the page. If the test has failed, verdict also saves a

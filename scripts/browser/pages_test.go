@@ -3,16 +3,20 @@ package browser
 import (
 	"crypto/rand"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
 // TestPublicPages inspects the public pages.
 func TestPublicPages(t *testing.T) {
 	t.Parallel()
-	for name, at := range map[string]place{
+	walk(t, 2, nil, map[string]place{
 		"login":   {"/login", "Sign in"},
 		"signup":  {"/signup", "Sign up"},
 		"docs":    {"/docs", "Documentation"},
@@ -22,29 +26,48 @@ func TestPublicPages(t *testing.T) {
 		"schemas": {"/docs/api/schemas", "Schemas"},
 		"errors":  {"/docs/errors", "…rrors…"},
 		"demo":    {"/dashboard/templates?token=demo", "Templates"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := open(t)
-			p.look(name, at)
-		})
-	}
+	}, (*page).look)
 }
 
 // TestMissingPages inspects the page that the service shows at a URL that does not exist.
 func TestMissingPages(t *testing.T) {
 	t.Parallel()
-	for name, path := range map[string]string{"missing": "/nope", "missing-guide": "/docs/nope"} {
-		t.Run(name, func(t *testing.T) {
+	walk(t, 1, nil, map[string]place{
+		"missing": {"/nope", "Page not found"}, "missing-guide": {"/docs/nope", "Page not found"},
+	}, func(p *page, name string, at place) {
+		p.watch.expect(http.StatusNotFound)
+		p.look(name, at)
+	})
+}
+
+// walk opens tabs, in each of which it visits a part of the places one after the other, because a
+// new tab needs more resources than a page. Each place is a subtest, which calls the function each.
+// If the account is not nil, the tabs have its login session.
+func walk(t *testing.T, tabs int, a *account, places map[string]place, each func(p *page, name string, at place)) {
+	t.Helper()
+	names := slices.Sorted(maps.Keys(places))
+	for i := range tabs {
+		t.Run(fmt.Sprint("tab", i+1), func(t *testing.T) {
 			t.Parallel()
 			p := open(t)
-			p.watch.expect(http.StatusNotFound)
-			p.look(name, place{path, "Page not found"})
+			if a != nil {
+				p.signIn(a)
+			}
+			for n := i; n < len(names); n += tabs {
+				t.Run(names[n], func(t *testing.T) {
+					defer p.during(t)()
+					each(p, names[n], places[names[n]])
+				})
+			}
 		})
 	}
 }
 
-// TestGuides inspects every page of the documentation.
+// guideShare is the number of pages of the documentation of which a short test inspects one.
+const guideShare = 3
+
+// TestGuides opens every page of the documentation on a phone, and inspects it. A short test
+// inspects a third of the pages, other ones each day. All pages have the same layout.
 func TestGuides(t *testing.T) {
 	t.Parallel()
 	p := open(t)
@@ -60,8 +83,15 @@ func TestGuides(t *testing.T) {
 			t.Parallel()
 			p := open(t)
 			for _, path := range paths {
+				name := strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", "-")
+				p.resize(phone)
 				p.visit(path)
-				p.inspect(strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", "-"))
+				if complete() || sample(name, guideShare) == 0 {
+					p.inspect(name)
+					continue
+				}
+				p.settled()
+				p.fits(name)
 			}
 		})
 	}
@@ -73,27 +103,23 @@ func TestLinkPages(t *testing.T) {
 	a := signUp(t)
 	accept := a.invite(t)
 	widget := a.agent(t, "Shop", map[string]any{"widget": map[string]any{"enabled": true, "allowedOrigins": []string{a.s.url}}})
-	for name, at := range map[string]place{
+	walk(t, 1, nil, map[string]place{
 		"accept":  {accept, "Join…"},
 		"notice":  {"/accept?token=none", "Something went wrong"},
 		"reset":   {strings.TrimPrefix(a.resetLink(t), a.s.url), "Set a new password"},
 		"preview": {"/widget/preview?agent=" + widget, "Widget preview"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := open(t)
-			if name == "notice" {
-				p.watch.expect(http.StatusNotFound)
-				p.watch.expect(http.StatusBadRequest)
-			}
-			p.look(name, at)
-			if name == "preview" {
-				p.click("button", "Open chat: Shop")
-				p.is("dialog", "Shop")
-				p.inspect("preview-open")
-			}
-		})
-	}
+	}, func(p *page, name string, at place) {
+		if name == "notice" {
+			p.watch.expect(http.StatusNotFound)
+			p.watch.expect(http.StatusBadRequest)
+		}
+		p.look(name, at)
+		if name == "preview" {
+			p.click("button", "Open chat: Shop")
+			p.is("dialog", "Shop")
+			p.inspect("preview-open")
+		}
+	})
 }
 
 // place contains the path of a page and the heading that the page must have.
@@ -111,8 +137,7 @@ func (p *page) look(name string, at place) {
 // TestEmptyPages inspects the dashboard of a new account.
 func TestEmptyPages(t *testing.T) {
 	t.Parallel()
-	a := signUp(t)
-	for name, at := range map[string]place{
+	walk(t, 1, signUp(t), map[string]place{
 		"home":        {"/dashboard", "Home"},
 		"inbox":       {"/dashboard/inbox", "Inbox"},
 		"agents":      {"/dashboard/agents", "Agents"},
@@ -121,16 +146,12 @@ func TestEmptyPages(t *testing.T) {
 		"automations": {"/dashboard/automations", "Automations"},
 		"nowhere":     {"/dashboard/nowhere", "Page not found"},
 		"foreign":     {"/dashboard/agents/ag_01h455vb4pex5vsknk084sn02q", "…"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := open(t).signIn(a)
-			if name == "foreign" {
-				p.watch.expect(http.StatusNotFound)
-			}
-			p.look("empty-"+name, at)
-		})
-	}
+	}, func(p *page, name string, at place) {
+		if name == "foreign" {
+			p.watch.expect(http.StatusNotFound)
+		}
+		p.look("empty-"+name, at)
+	})
 }
 
 // furnished is an account with some data of every kind that the dashboard shows.
@@ -204,7 +225,8 @@ func (f furnished) places() map[string]place {
 }
 
 // TestPages inspects every page of the dashboard. Each page links to its guide, and has one button
-// with the name API. The menu and the tabs lead only to pages that this test inspects.
+// with the name API. The menu and the tabs lead only to pages that this test inspects. On a phone
+// with a touch screen, the page's controls are large enough.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	f := furnish(t, func(plain string) string { return plain })
@@ -213,24 +235,28 @@ func TestPages(t *testing.T) {
 		path, _, _ := strings.Cut(at.path, "?")
 		inspected[path] = true
 	}
-	for name, at := range f.places() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := open(t).signIn(f.account)
-			p.look(name, at)
-			p.linksToGuide()
-			if n := p.apiButtons()[0]; n != 1 {
-				t.Errorf("the page has %d buttons that show its API requests, want 1", n)
+	var checked, scrolling atomic.Int64
+	t.Cleanup(func() {
+		if checked.Load() == int64(len(f.places())) && scrolling.Load() == 0 {
+			t.Error("no page has a row of tabs that scrolls")
+		}
+	})
+	walk(t, 3, f.account, f.places(), func(p *page, name string, at place) {
+		p.look(name, at)
+		p.linksToGuide()
+		if n := p.apiButtons()[0]; n != 1 {
+			p.t.Errorf("the page has %d buttons that show its API requests, want 1", n)
+		}
+		var linked []string
+		p.js(&linked, `() => [...document.querySelectorAll("nav a")].map((a) => a.pathname)`)
+		for _, path := range linked {
+			if !inspected[path] {
+				p.t.Errorf("the page links to %s, which is not in places", path)
 			}
-			var linked []string
-			p.js(&linked, `() => [...document.querySelectorAll("nav a")].map((a) => a.pathname)`)
-			for _, path := range linked {
-				if !inspected[path] {
-					t.Errorf("the page links to %s, which is not in places", path)
-				}
-			}
-		})
-	}
+		}
+		scrolling.Add(p.targetsFit(name))
+		checked.Add(1)
+	})
 }
 
 // linksToGuide fails the test unless the page links to an existing section of the documentation.
@@ -326,30 +352,31 @@ func TestHostileText(t *testing.T) {
 		"new-hook": "Shop agent" + hostile, "hook-setup": "Issues" + hostile, "notifications": "Pager" + hostile,
 		"org": "Scheduler" + hostile, "usage": "nightly" + hostile, "templates": "Org " + hostile, "template": "Org " + hostile,
 	}
-	for name, at := range f.places() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := open(t).signIn(f.account)
+	t.Run("pages", func(t *testing.T) {
+		t.Parallel()
+		p := open(t).signIn(f.account)
+		for name, at := range f.places() {
 			p.visit(at.path)
 			p.settled()
 			p.sees(shows[name])
 			p.unharmed()
-		})
-	}
-	t.Run("document", func(t *testing.T) {
+		}
+		p.visit("/dashboard/runs?session=" + url.QueryEscape(hostile) + "&automation=" + url.QueryEscape(hostile))
+		p.holds("Session", hostile)
+		p.sees("No runs match these filters")
+		p.unharmed()
+	})
+	t.Run("dialogs", func(t *testing.T) {
 		t.Parallel()
 		p := open(t).signIn(f.account)
 		p.visit("/dashboard/knowledge")
 		p.click("button", nameOfDocument)
 		p.in("dialog", nameOfDocument).sees("within 45 days")
 		p.unharmed()
-	})
-	t.Run("source", func(t *testing.T) { t.Parallel(); hostileSource(t, f.account) })
-	t.Run("hooks", func(t *testing.T) { t.Parallel(); hostileDelivery(t, f) })
-	t.Run("tool", func(t *testing.T) { t.Parallel(); hostileTool(t, f.account) })
-	t.Run("message", func(t *testing.T) {
-		t.Parallel()
-		p := open(t).signIn(f.account)
+		hostileSource(p, f.account)
+		hostileDelivery(p, f)
+		hostileTool(p, f.account)
+
 		p.visit("/dashboard/agents/" + f.agent)
 		p.fill("Message", hostile)
 		p.press("Enter")
@@ -357,29 +384,20 @@ func TestHostileText(t *testing.T) {
 		turn.sees(hostile)
 		turn.is("button", "Copy answer")
 		p.unharmed()
-	})
-	t.Run("filters", func(t *testing.T) {
-		t.Parallel()
-		p := open(t).signIn(f.account)
-		p.visit("/dashboard/runs?session=" + url.QueryEscape(hostile) + "&automation=" + url.QueryEscape(hostile))
-		p.holds("Session", hostile)
-		p.sees("No runs match these filters")
-		p.unharmed()
-	})
-	t.Run("invitation", func(t *testing.T) {
-		t.Parallel()
-		p := open(t)
-		p.visit(f.invite(t))
-		p.sees("Org " + hostile)
-		p.unharmed()
+
+		guest := open(t)
+		guest.visit(f.invite(t))
+		guest.sees("Org " + hostile)
+		guest.unharmed()
 	})
 }
 
 // hostileSource opens the source of an answer that cites a web page with hostile text.
-func hostileSource(t *testing.T, a *account) { //nolint:thelper // a subtest, not a helper
+func hostileSource(p *page, a *account) {
+	t := p.t
+	t.Helper()
 	a.s.outside.publish("/stork", "Stork lamps "+hostile, "The Stork lamp was first made in 1948 in Malmö. "+hostile)
 	found := a.chat(t, a.agent(t, "Searcher", map[string]any{"tools": map[string]any{"webSearch": on}}), "stork", "When was the Stork lamp first made?")
-	p := open(t).signIn(a)
 	p.visit("/dashboard/runs/" + found.ID)
 	p.first("button", "Source 1: Stork lamps "+hostile).hit()
 	p.in("dialog", "Stork lamps "+hostile).in("region", "Text of the source").sees(hostile)
@@ -387,8 +405,8 @@ func hostileSource(t *testing.T, a *account) { //nolint:thelper // a subtest, no
 }
 
 // hostileDelivery checks the page of a hostile webhook delivery.
-func hostileDelivery(t *testing.T, f furnished) { //nolint:thelper // a subtest, not a helper
-	p := open(t).signIn(f.account)
+func hostileDelivery(p *page, f furnished) {
+	p.t.Helper()
 	p.visit("/dashboard/automations/" + f.hook)
 	p.first("button", "…, delivery…").hit()
 	p.in("dialog", "Delivery").in("region", "the payload").sees(strings.ReplaceAll(hostile, `"`, `\"`))
@@ -397,14 +415,15 @@ func hostileDelivery(t *testing.T, f furnished) { //nolint:thelper // a subtest,
 
 // hostileTool checks how pages show a tool's hostile result and the agent's answer that contains
 // it.
-func hostileTool(t *testing.T, a *account) { //nolint:thelper // a subtest, not a helper
+func hostileTool(p *page, a *account) {
+	t := p.t
+	t.Helper()
 	noted := a.chat(t, a.agent(t, "Reader", map[string]any{"tools": map[string]any{"httpRequest": map[string]any{
 		"enabled": true, "endpoints": []any{map[string]any{
 			"name": "readNote", "description": "Reads the note.", "method": "GET", "url": a.s.outside.url + "/note", "sideEffect": "none",
 			"inputSchema": map[string]any{"type": "object", "properties": map[string]any{}},
 		}},
 	}}}), "note", "Use readNote")
-	p := open(t).signIn(a)
 	p.visit("/dashboard/runs/" + noted.ID)
 	p.settled()
 	p.unfold()
@@ -439,7 +458,7 @@ func quoted(text string) string {
 func (p *page) unharmed() {
 	p.t.Helper()
 	if promised[bool](p, `Promise.resolve("owned" in window)`) {
-		p.t.Error("a script in hostile text was executed")
+		p.t.Errorf("%s: a script in hostile text was executed", p.path())
 	}
 
 	var made []string
@@ -455,7 +474,7 @@ func (p *page) unharmed() {
 		return found;
 	}`)
 	if len(made) > 0 {
-		p.t.Errorf("hostile text became elements: %v", made)
+		p.t.Errorf("%s: hostile text became elements: %v", p.path(), made)
 	}
 }
 

@@ -10,25 +10,6 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// TestRunsAppear keeps the list of runs open while a scheduler triggers a run, which then appears
-// in the list.
-func TestRunsAppear(t *testing.T) {
-	t.Parallel()
-	a := signUp(t)
-	agent := a.agent(t, "Reporter", map[string]any{"model": "offline/echo"})
-	key := a.key(t, "Scheduler")
-	p := open(t).signIn(a)
-	p.visit("/dashboard/runs")
-	p.sees("No runs yet")
-	a.trigger(t, key, agent, "nightly", "Write the report")
-	row := p.in("row", "…Reporter…")
-	row.sees("completed")
-	row.sees("nightly")
-	row.sees("echo: Write the report")
-	row.click("link", "Reporter")
-	p.sees("echo: Write the report")
-}
-
 // TestRunsFound filters the list of runs by words, trigger and time. It opens the filtered list by
 // its URL and exports it.
 func TestRunsFound(t *testing.T) {
@@ -213,35 +194,33 @@ func TestFailedCallIsPlain(t *testing.T) {
 // TestApproval approves one tool call of an agent and rejects another.
 func TestApproval(t *testing.T) {
 	t.Parallel()
+	a := signUp(t)
+	payer := a.agent(t, "Payer", map[string]any{"tools": a.till()})
+	p := open(t).signIn(a)
 	for _, c := range []struct {
-		button, ends string
-		paid         int
-	}{{"Approve", "completed", 1}, {"Deny", "completed", 0}} {
-		t.Run(c.button, func(t *testing.T) {
-			t.Parallel()
-			a := signUp(t)
-			bill := c.button + a.email
-			waiting := a.chat(t, a.agent(t, "Payer", map[string]any{"tools": a.till()}), "bills", "Use payBill with bill: "+bill)
-			p := open(t).signIn(a)
-			p.visit("/dashboard/runs")
-			row := p.in("row", "…Payer…")
-			row.sees("needs you")
-			row.click("link", "Payer")
-			p.arrives("/dashboard/runs/" + waiting.ID)
-			p.sees("payBill")
-			p.sees(bill)
-			p.click("button", c.button)
-			p.sees(c.ends)
-			p.isNot("button", c.button)
-			var ended run
-			a.call(t, http.MethodGet, "/api/runs?wait=20&id="+waiting.ID, nil, &ended)
-			if ended.Status != c.ends {
-				t.Errorf("run status = %s, want %s", ended.Status, c.ends)
-			}
-			if paid := a.s.outside.payments(bill); paid != c.paid {
-				t.Errorf("paid %d times, want %d", paid, c.paid)
-			}
-		})
+		button string
+		paid   int
+	}{{"Approve", 1}, {"Deny", 0}} {
+		bill := c.button + a.email
+		waiting := a.chat(t, payer, "bills "+c.button, "Use payBill with bill: "+bill)
+		p.visit("/dashboard/runs")
+		row := p.in("row", "…Use payBill with bill: "+c.button+"…")
+		row.sees("needs you")
+		row.click("link", "Payer")
+		p.arrives("/dashboard/runs/" + waiting.ID)
+		p.sees("payBill")
+		p.sees(bill)
+		p.click("button", c.button)
+		p.sees("completed")
+		p.isNot("button", c.button)
+		var ended run
+		a.call(t, http.MethodGet, "/api/runs?wait=20&id="+waiting.ID, nil, &ended)
+		if ended.Status != "completed" {
+			t.Errorf("run status = %s, want completed", ended.Status)
+		}
+		if paid := a.s.outside.payments(bill); paid != c.paid {
+			t.Errorf("paid %d times, want %d", paid, c.paid)
+		}
 	}
 }
 

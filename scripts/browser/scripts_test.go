@@ -29,20 +29,20 @@ func TestScripts(t *testing.T) {
 	out := bundled(t, web, files)
 	server := httptest.NewServer(http.FileServer(http.Dir(out)))
 	t.Cleanup(server.Close)
+	scripts := map[string]place{}
 	for _, file := range files {
 		name, err := filepath.Rel(web, file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		name = strings.TrimSuffix(name, ".ts")
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := open(t)
-			p.watch.talksTo(strings.TrimPrefix(server.URL, "http://"))
-			p.visitURL(server.URL + "/page.html")
-			runTests(p, "/"+name+".js")
-		})
+		scripts[name] = place{path: "/" + name + ".js"}
 	}
+	walk(t, 2, nil, scripts, func(p *page, _ string, at place) {
+		p.watch.talksTo(strings.TrimPrefix(server.URL, "http://"))
+		p.visitURL(server.URL + "/page.html")
+		runTests(p, at.path)
+	})
 }
 
 // bundled returns a new directory that contains a bundled script for each file, and a page that can

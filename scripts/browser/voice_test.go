@@ -28,14 +28,9 @@ const forecast = "The weather in London is mild and often cloudy, with rain in e
 	"cold mornings and bright afternoons in spring, warm evenings in summer, and wind from the west on most days, which brings the clouds over the hills, " +
 	"keeps the winters green, and makes people carry an umbrella wherever they go, even on days that begin without a cloud.\n"
 
-// needsVoice skips a test if no speech program is installed, or if BROWSER_VOICE is "off". CI sets
-// this value in the stage in which other packages use the machine. CI runs the voice tests alone
-// afterwards, because they speak and listen in real time.
+// needsVoice skips a test if no speech program is installed.
 func needsVoice(t *testing.T) {
 	t.Helper()
-	if os.Getenv("BROWSER_VOICE") == "off" {
-		t.Skip("BROWSER_VOICE=off: voice tests run in another stage")
-	}
 	if _, err := exec.LookPath("espeak-ng"); err != nil {
 		t.Skipf("NOT TESTED: voice in a browser, because espeak-ng is missing (scripts/setup test installs it): %v", err)
 	}
@@ -75,7 +70,7 @@ func recording(t *testing.T, words string) (path string) {
 func openHearing(t *testing.T, recording string) *page {
 	t.Helper()
 	s := withTestEnv(t)
-	program, err := exec.LookPath("chromium")
+	program, err := browserProgram()
 	if err != nil {
 		t.Fatal(err)
 	}

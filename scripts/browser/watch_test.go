@@ -95,6 +95,15 @@ func (w *watch) forget() {
 	w.faults = nil
 }
 
+// reset discards the faults and the requests recorded so far, and everything that the test expects.
+func (w *watch) reset() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.refusals, w.origin, w.refused = nil, false, false
+	w.faults, w.frames = nil, nil
+	w.requests = map[network.RequestID]*request{}
+}
+
 // quiet returns an error while requests are pending, and for a short time (calm) after the last
 // request has finished.
 func (w *watch) quiet() error {

@@ -41,20 +41,24 @@ globalThis.focused = () => {
   return element;
 };
 
-// places contains each element's position at the previous attempt to click it.
-const places = new WeakMap();
-
-// target returns the point at which to click an element, or the reason why the element cannot be
-// clicked. A moving element counts as not clickable, because users could not hit it.
-globalThis.target = (element) => {
-  if (element.disabled || element.getAttribute("aria-disabled") === "true") return { Why: "the element is disabled" };
+// middle returns the middle of an element, or undefined if the element has no size.
+const middle = (element) => {
   const [box] = [...element.getClientRects()].filter((r) => r.width > 0 && r.height > 0);
-  if (!box) return { Why: "the element has no size" };
-  const x = box.left + box.width / 2;
-  const y = box.top + box.height / 2;
-  const was = places.get(element);
-  places.set(element, { x, y });
-  if (was?.x !== x || was.y !== y) return { Why: "the element moves, or this is the first look at it" };
+  return box && { x: box.left + box.width / 2, y: box.top + box.height / 2 };
+};
+
+// target scrolls to an element, and returns the point at which to click the element, or the reason
+// why the element cannot be clicked. An element that moves between two frames counts as not
+// clickable, because users could not hit it.
+globalThis.target = async (element) => {
+  if (element.disabled || element.getAttribute("aria-disabled") === "true") return { Why: "the element is disabled" };
+  element.scrollIntoViewIfNeeded(true);
+  const was = middle(element);
+  await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+  const at = middle(element);
+  if (!was || !at) return { Why: "the element has no size" };
+  const { x, y } = at;
+  if (was.x !== x || was.y !== y) return { Why: "the element moves" };
   let hit = document.elementFromPoint(x, y);
   while (hit?.shadowRoot) {
     const deeper = hit.shadowRoot.elementFromPoint(x, y);

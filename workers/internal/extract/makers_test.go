@@ -146,9 +146,12 @@ func packaged(name, path string) func(*testing.T, string) string {
 // chromium prints a page with several scripts to a PDF.
 func chromium(t *testing.T, to string) string {
 	t.Helper()
-	program, err := exec.LookPath("chromium")
+	program, err := exec.LookPath("chromium-headless-shell")
 	if err != nil {
-		return "there is no chromium (install the package chromium)"
+		program, err = exec.LookPath("chromium")
+	}
+	if err != nil {
+		return "there is no chromium (install the package chromium-headless-shell)"
 	}
 	for _, font := range []string{"/usr/share/fonts/opentype/fonts-hosny-amiri", "/usr/share/fonts/truetype/wqy"} {
 		if _, err := os.Stat(font); err != nil {
