@@ -4,20 +4,20 @@
 -- the deliveries that were written. A delivery is not written if it was logged before, if its hook
 -- or agent does not exist, or if the agent refuses the caller.
 --
--- $1 to $17 have one element for each group of deliveries that share these values: hook,
--- organization, and the runs' agent, kind of caller, principal, type of trigger, automation, key,
--- lane, and retention and deadline in seconds; the deliveries' status, event, content type, and code
--- and message of the error; and the number of free slots in the lane. $18 is the position of each
--- delivery's group, counted from 1. $19 to $24 have one element for each delivery: id, size, and the
--- run's id, session, stable part of the message ids, and trace. A delivery without a run has the run
--- ''.
+-- The arguments from hook_ids to slots have one element for each group of deliveries that share
+-- these values. retentions and deadlines are in seconds, and slots is the number of free slots in
+-- the lane. The arguments from origins to input_sizes have one element for each delivery; origins
+-- has the position of its group, counted from 1. A delivery without a run has the run ''.
 --
 -- Bodies, inputs and hashes are long. Elements of an array are parsed character by character, so
--- these values are concatenated. $25 to $28 have one element for each delivery: the start of its body
--- in $29, counted from 1, and the size of the body; the start of its run's input in $30, and the size
--- of the input. All four count bytes. $31 has 64 bytes for each delivery: the hashes of the session's
--- key and of the idempotency key. $32 says whether bodies are sealed, and $33 is the time until the
--- first redispatch.
+-- these values are concatenated. body_starts and body_sizes have the start of each delivery's body
+-- in bodies, counted from 1, and the size of the body; input_starts and input_sizes have the same
+-- for the run's input in inputs. All four count bytes. hashes has 64 bytes for each delivery: the
+-- hashes of the session's key and of the idempotency key. sealed_bodies says whether bodies are
+-- sealed, and redispatch_after is the time until the first redispatch.
+--
+-- The rows that steps of the statement pass on contain only positions and numbers. The INSERTs read
+-- all other values from the arguments, because each copy of a wide row costs more than a subscript.
 --
 -- Deliveries are numbered in the order of the arguments and locked in the order of their keys. Rows
 -- of waiting_lanes are locked last.
@@ -31,72 +31,78 @@ DROP FUNCTION IF EXISTS accept_deliveries(text[], text[], text[], text[], text[]
 DROP FUNCTION IF EXISTS accept_deliveries(text[], text[], text[], text[], text[], text[], text[], text[], text[], int[], int[],
     text[], text[], text[], text[], text[], int[],
     int[], text[], bigint[], text[], text[], text[], text[], int[], int[], int[], int[], bytea, text, bytea, boolean, interval);
-CREATE OR REPLACE FUNCTION accept_deliveries(text[], text[], text[], text[], text[], text[], text[], text[], text[], int[], int[],
-    text[], text[], text[], text[], text[], int[],
-    int[], text[], bigint[], text[], text[], text[], text[], int[], int[], int[], int[], bytea, text, bytea, boolean, interval)
+CREATE OR REPLACE FUNCTION accept_deliveries(
+    hook_ids text[], org_ids text[], agent_ids text[], caller_kinds text[], principals text[], trigger_types text[],
+    automation_ids text[], key_ids text[], lanes text[], retentions int[], deadlines int[], statuses text[], events text[],
+    content_types text[], error_codes text[], error_messages text[], slots int[], origins int[], delivery_ids text[], sizes bigint[],
+    run_ids text[], session_ids text[], dedupes text[], traceparents text[], body_starts int[], body_sizes int[], input_starts int[],
+    input_sizes int[], bodies bytea, inputs text, hashes bytea, sealed_bodies boolean, redispatch_after interval)
   RETURNS TABLE (place bigint, received_at timestamptz, created_at timestamptz, dispatched boolean, version int)
   LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
-  acting text := parley_act_for($2);
-  inputs bytea := convert_to($30, 'UTF8'); -- bytea: substring uses byte offsets and does not count characters
+  acting text := parley_act_for(org_ids);
+  input_bytes bytea := convert_to(inputs, 'UTF8'); -- substring of bytea uses byte offsets and does not count characters
+  accepted_at timestamptz := date_trunc('milliseconds', clock_timestamp());
+  -- The version of each group's agent. Null: the hook does not exist. 0: the agent does not exist or
+  -- refuses the caller.
+  versions int[];
 BEGIN
+  versions := ARRAY(
+    SELECT CASE WHEN h.id IS NOT NULL THEN coalesce(a.version, 0) END
+    FROM unnest(hook_ids, org_ids, agent_ids, caller_kinds) WITH ORDINALITY AS g (hook_id, org_id, agent_id, caller_kind, origin)
+      LEFT JOIN hooks h ON h.id = g.hook_id AND h.org_id = g.org_id AND h.deleted_at IS NULL
+      LEFT JOIN agents a ON a.id = g.agent_id AND a.org_id = g.org_id AND a.deleted_at IS NULL AND g.caller_kind = ANY (a.allowed_callers)
+    ORDER BY g.origin);
+
   RETURN QUERY
-  WITH sent AS MATERIALIZED (
-    SELECT d.*, nextval('deliveries_ref') AS ref, date_trunc('milliseconds', clock_timestamp()) AS received_at
-    FROM unnest($18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28) WITH ORDINALITY AS d
-      (of_origin, delivery_id, bytes, run_id, session_id, dedupe, traceparent, body_at, body_size, input_at, input_size, n)
-  ), eligible AS MATERIALIZED (
-    SELECT c.*, a.version, s.*
-    FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17) WITH ORDINALITY AS c
-        (hook_id, org_id, agent_id, caller_kind, principal, trigger_type, automation_id, key_id, lane, retention, deadline,
-         status, event, content_type, error_code, error_message, slots, origin)
-      JOIN hooks h ON h.id = c.hook_id AND h.org_id = c.org_id AND h.deleted_at IS NULL
-      LEFT JOIN agents a ON a.id = c.agent_id AND a.org_id = c.org_id AND a.deleted_at IS NULL AND c.caller_kind = ANY (a.allowed_callers)
-      JOIN sent s ON s.of_origin = c.origin
-    WHERE s.run_id = '' OR a.version IS NOT NULL
+  WITH eligible AS MATERIALIZED (
+    SELECT n::int AS n, origin, nextval('deliveries_ref') AS ref
+    FROM unnest(origins) WITH ORDINALITY AS d (origin, n)
+    WHERE versions[origin] > 0 OR versions[origin] = 0 AND run_ids[n::int] = ''
   ), logged AS (
-    INSERT INTO deliveries (hook_id, delivery_id, ref, org_id, status, event, run_id, bytes, body, sealed, content_type, error_code, error_message,
-      received_at)
-    SELECT hook_id, delivery_id, ref, org_id, status, event, nullif(run_id, ''), bytes,
-      CASE WHEN body_size > 0 THEN substring($29 FROM body_at FOR body_size) END, $32, content_type,
-      nullif(error_code, ''), nullif(error_message, ''), received_at
-    FROM (SELECT * FROM eligible ORDER BY hook_id COLLATE "C", delivery_id COLLATE "C") e
+    INSERT INTO deliveries (hook_id, delivery_id, ref, org_id, status, event, run_id, bytes, body, sealed, content_type, error_code,
+      error_message, received_at)
+    SELECT hook_ids[origin], delivery_ids[n], ref, org_ids[origin], statuses[origin], events[origin], nullif(run_ids[n], ''), sizes[n],
+      CASE WHEN body_sizes[n] > 0 THEN substring(bodies FROM body_starts[n] FOR body_sizes[n]) END, sealed_bodies, content_types[origin],
+      nullif(error_codes[origin], ''), nullif(error_messages[origin], ''), accepted_at
+    FROM (SELECT * FROM eligible ORDER BY hook_ids[origin] COLLATE "C", delivery_ids[n] COLLATE "C") e
     ON CONFLICT (hook_id, delivery_id) DO NOTHING
     RETURNING ref
   ), fresh AS MATERIALIZED (
-    SELECT e.n, e.run_id, e.org_id, e.agent_id, e.version, e.session_id, e.principal, e.caller_kind, e.trigger_type, e.automation_id,
-      e.delivery_id, e.retention, e.deadline, e.key_id, e.lane, e.dedupe, e.traceparent, e.input_at, e.input_size,
-      substring($31 FROM (e.n * 64 - 31)::int FOR 32) AS key_hash,
-      e.received_at, date_trunc('milliseconds', clock_timestamp()) AS created_at,
-      row_number() OVER (PARTITION BY e.org_id, e.lane ORDER BY e.n) <= e.slots AS dispatch,
-      CASE WHEN e.run_id <> '' THEN nextval('sessions_ref_seq') END AS session_ref
+    SELECT e.n, e.origin, row_number() OVER (PARTITION BY org_ids[e.origin], lanes[e.origin] ORDER BY e.n) <= slots[e.origin] AS dispatch,
+      CASE WHEN run_ids[e.n] <> '' THEN nextval('sessions_ref_seq') END AS session_ref
     FROM eligible e
-    -- A join would compare each row with every other, because the planner expects one row. With IS
+    -- A join would compare each row with every other, because the planner expects few rows. With IS
     -- TRUE, the planner hashes the numbers instead.
     WHERE (e.ref IN (SELECT ref FROM logged)) IS TRUE
   ), inserted AS (
     INSERT INTO runs (id, org_id, agent_id, config_version, session_ref, seq, session_id, principal, caller_kind,
       trigger_type, automation_id, idempotency_key, idempotency_hash, input, retention, sweep_after, created_at, key_id)
-    SELECT run_id, org_id, agent_id, version, session_ref, 1, session_id, principal, caller_kind, trigger_type, automation_id,
-      delivery_id, key_hash, convert_from(substring(inputs FROM input_at FOR input_size), 'UTF8')::json, retention,
-      CASE WHEN retention > 0 THEN now() + make_interval(secs => retention) END, created_at, key_id
-    FROM (SELECT * FROM fresh WHERE run_id <> '' ORDER BY key_hash) f
+    SELECT run_ids[n], org_ids[origin], agent_ids[origin], versions[origin], session_ref, 1, session_ids[n], principals[origin],
+      caller_kinds[origin], trigger_types[origin], automation_ids[origin], delivery_ids[n], key_hash,
+      convert_from(substring(input_bytes FROM input_starts[n] FOR input_sizes[n]), 'UTF8')::json, retentions[origin],
+      CASE WHEN retentions[origin] > 0 THEN now() + make_interval(secs => retentions[origin]) END, accepted_at, key_ids[origin]
+    FROM (
+      SELECT n, origin, session_ref, substring(hashes FROM n * 64 - 31 FOR 32) AS key_hash
+      FROM fresh WHERE session_ref IS NOT NULL ORDER BY key_hash
+    ) f
   ), session AS (
     INSERT INTO sessions (ref, key, org_id, target_id, principal, session_id, last_seq) OVERRIDING SYSTEM VALUE
-    SELECT session_ref, substring($31 FROM (n * 64 - 63)::int FOR 32), org_id, agent_id, principal, session_id, 1
-    FROM fresh WHERE run_id <> ''
+    SELECT session_ref, substring(hashes FROM n * 64 - 63 FOR 32), org_ids[origin], agent_ids[origin], principals[origin], session_ids[n], 1
+    FROM fresh WHERE session_ref IS NOT NULL
   ), opened AS (
     INSERT INTO open_runs (run_id, org_id, agent_id, session_ref, seq, lane, status, dispatched, dispatch_no, dispatched_at,
       next_dispatch_at, dedupe, reply_to, traceparent, deadline)
-    SELECT run_id, org_id, agent_id, session_ref, 1, lane, 'queued', dispatch, dispatch::int,
-      CASE WHEN dispatch THEN clock_timestamp() END, CASE WHEN dispatch THEN clock_timestamp() + $33 END,
-      dedupe, '', traceparent, created_at + make_interval(secs => deadline)
-    FROM fresh WHERE run_id <> ''
+    SELECT run_ids[n], org_ids[origin], agent_ids[origin], session_ref, 1, lanes[origin], 'queued', dispatch, dispatch::int,
+      CASE WHEN dispatch THEN accepted_at END, CASE WHEN dispatch THEN accepted_at + redispatch_after END,
+      dedupes[n], '', traceparents[n], accepted_at + make_interval(secs => deadlines[origin])
+    FROM fresh WHERE session_ref IS NOT NULL
   ), waiting AS (
     INSERT INTO waiting_lanes (org_id, lane, oldest)
-    SELECT org_id, lane, min(run_id) FROM fresh WHERE run_id <> '' AND NOT dispatch GROUP BY org_id, lane ORDER BY org_id COLLATE "C", lane
+    SELECT org_ids[origin], lanes[origin], min(run_ids[n] COLLATE "C") FROM fresh WHERE session_ref IS NOT NULL AND NOT dispatch
+    GROUP BY 1, 2 ORDER BY org_ids[origin] COLLATE "C", lanes[origin]
     ON CONFLICT DO NOTHING
   )
-  SELECT n, received_at, created_at, dispatch, coalesce(version, 0) FROM fresh;
+  SELECT n::bigint, accepted_at, accepted_at, dispatch, versions[origin] FROM fresh;
 END $$;

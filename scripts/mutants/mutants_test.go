@@ -511,7 +511,7 @@ var all = []mutant{
 	},
 	{
 		"a delivery with the body of another",
-		[]edit{{sql("accept_deliveries"), "substring($29 FROM body_at FOR body_size)", "substring($29 FROM 1 FOR body_size)"}},
+		[]edit{{sql("accept_deliveries"), "substring(bodies FROM body_starts[n]", "substring(bodies FROM 1"}},
 		"shared/store",
 		[]string{"TestDeliveriesOfABatchKeepTheirBodiesAndInputs"},
 	},
