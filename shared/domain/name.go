@@ -23,6 +23,11 @@ const (
 // there is none. Joiners and variation selectors are permitted within emoji and in scripts whose
 // letters join.
 func HiddenRune(text string) rune {
+	// Most texts consist of printable ASCII characters, none of which is hidden.
+	if !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return utf8.RuneError
+	}
+
 	runes := []rune(text)
 	for i := range runes {
 		if hidden(runes, i) {

@@ -52,16 +52,18 @@ func (s *Submission) input() ([]byte, error) {
 
 // appendCompact appends valid JSON without the spaces between tokens. value must be valid JSON.
 func appendCompact(to, value []byte) []byte {
-	copied, quoted := 0, false
+	copied := 0
 
 	// Text between spaces is copied unchanged, and spaces within strings are kept.
 	for i := 0; i < len(value); i++ {
 		switch c := value[i]; {
-		case quoted && c == '\\':
-			i++ // skips the escaped character
 		case c == '"':
-			quoted = !quoted
-		case !quoted && c <= ' ':
+			for i++; value[i] != '"'; i++ {
+				if value[i] == '\\' {
+					i++ // skips the escaped character
+				}
+			}
+		case c <= ' ':
 			to, copied = append(to, value[copied:i]...), i+1
 		}
 	}

@@ -155,14 +155,13 @@ func listed(value []byte) ([]scalar, error) {
 // holds reports whether a delivery satisfies the condition. A missing value equals null, and
 // "exists" treats null as missing.
 func (c *condition) holds(f *placeholderValues) bool {
-	raw := f.raw(&c.piece)
 	if c.op == opContains {
-		return c.contained(f, raw)
+		return c.contained(f, f.raw(&c.piece))
 	}
 
 	// An object or a list is equal to no value. It therefore fails the operations "eq" and "in",
 	// and satisfies "ne".
-	value, simple := readScalar(raw)
+	value, simple := f.scalar(&c.piece)
 	among := simple && slices.ContainsFunc(c.values, value.equal)
 	switch c.op {
 	case opEq, opIn:
@@ -208,7 +207,7 @@ func (c *condition) textIn(f *placeholderValues, raw []byte) string {
 	if c.name != "" {
 		return textFor(raw)
 	}
-	return once(f.decoded, c.at, func() string { return textFor(raw) })
+	return once(&f.decoded, c.at, func() string { return textFor(raw) })
 }
 
 // encoded reports whether an element of a list is equal to the value. It decodes only elements that
@@ -223,6 +222,19 @@ func (s scalar) encoded(entry []byte) bool {
 	}
 	value, simple := readScalar(entry)
 	return simple && value.equal(s)
+}
+
+// scalar returns the value that a condition refers to; see readScalar. An empty name of an event
+// counts as missing.
+func (f *placeholderValues) scalar(p *piece) (s scalar, ok bool) {
+	text, named := f.named(p)
+	switch {
+	case !named:
+		return readScalar(f.raw(p))
+	case text == "":
+		return scalar{}, true
+	}
+	return scalar{'s', text}, true
 }
 
 // raw returns the JSON value that a condition refers to, or nil if it is missing. An empty name of

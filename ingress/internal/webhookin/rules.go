@@ -121,7 +121,7 @@ func (r *Rules) ApplyUnfiltered(e *Event) Outcome {
 func (r *Rules) fill(e *Event) *placeholderValues {
 	return &placeholderValues{
 		event: e.Name, deliveryID: e.ID, payload: e.Payload, values: find(e.Payload.raw, r.wanted, r.wantedMany),
-		limit: min(maxMessage, ownText+e.Payload.Bytes), texts: map[int]string{}, hashes: map[int]string{}, decoded: map[int]string{},
+		limit: min(maxMessage, ownText+e.Payload.Bytes),
 	}
 }
 

@@ -3,8 +3,6 @@ package webhookin
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"io"
 	"strconv"
 	"unicode/utf8"
 
@@ -57,74 +55,154 @@ func newReader(src []byte) *jsontext.Decoder {
 // isPayload reports whether a body is one JSON value with at most maxDepth levels. An empty body is
 // not a payload.
 func isPayload(body []byte) bool {
-	in := newReader(body)
-	for values := 0; ; {
-		_, err := in.ReadToken()
-		if err != nil {
-			return errors.Is(err, io.EOF) && values == 1
-		}
-		switch depth := in.StackDepth(); {
-		// The depth is limited, because code that reads the payload later uses stack for each
-		// level.
-		case depth > maxDepth:
-			return false
-		case depth == 0:
-			values++
-		}
+	// Most bodies have too few brackets to be too deep, and bytes are counted fast.
+	if bytes.Count(body, []byte("{"))+bytes.Count(body, []byte("[")) > maxDepth && tooDeep(body) {
+		return false
 	}
+	return jsontext.Value(body).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+}
+
+// tooDeep reports whether a body has more than maxDepth levels of objects and lists. The depth is
+// limited, because code that reads the payload later uses stack for each level. The result has no
+// meaning if the body is not JSON.
+func tooDeep(body []byte) bool {
+	s, depth := scanner{src: body}, 0
+	for s.at < len(body) {
+		switch body[s.at] {
+		case '"':
+			s.skipString()
+			continue
+		case '{', '[':
+			if depth++; depth > maxDepth {
+				return true
+			}
+		case '}', ']':
+			depth--
+		}
+		s.at++
+	}
+	return false
 }
 
 // scanner reads the wanted values of a payload. Its reads cannot fail, because isPayload has
-// checked the syntax. A scanner belongs to one call of find.
+// checked the syntax. It therefore looks only for the ends of strings, objects and lists, which
+// takes less time than a tokenizer. A scanner belongs to one call of find.
 type scanner struct {
 	src    []byte
-	in     *jsontext.Decoder
+	at     int      // position in src
 	values [][]byte // JSON of the values that were found, by index; nil if missing
 }
 
 // find returns the JSON of the wanted values. If an object repeats a name, the last value is used.
-// The results share memory with raw. raw may be nil; all values are then missing.
+// The results share memory with raw. raw may be nil; all values are then missing. Otherwise raw must
+// be valid JSON.
 func find(raw []byte, w *wanted, n int) [][]byte {
-	s := scanner{src: raw, in: newReader(raw), values: make([][]byte, n)}
-	s.value(w)
+	s := scanner{src: raw, values: make([][]byte, n)}
+	if s.next() != 0 {
+		s.value(w)
+	}
 	return s.values
 }
 
-// value reads a value. w is the subtree of paths that begin with this value. If w is nil, the value
-// is skipped. A value at which a path ends is stored, and its members are read as well if longer
-// paths begin with it.
-func (s *scanner) value(w *wanted) {
-	if w == nil {
-		_ = s.in.SkipValue()
-		return
+// next skips spaces, colons and commas, and returns the next byte. It returns 0 at the end.
+func (s *scanner) next() byte {
+	for ; s.at < len(s.src); s.at++ {
+		switch c := s.src[s.at]; c {
+		case ' ', '\t', '\r', '\n', ':', ',':
+		default:
+			return c
+		}
 	}
+	return 0
+}
 
-	// The tokenizer's offsets show where the value is in the source, so that its JSON can be
-	// copied.
-	before := s.in.InputOffset()
-	switch kind := s.in.PeekKind(); {
-	case kind == '{' && len(w.children) > 0:
+// value reads the value at the current position. w is the subtree of paths that begin with this
+// value. If w is nil, the value is skipped. A value at which a path ends is stored, and its members
+// are read as well if longer paths begin with it.
+func (s *scanner) value(w *wanted) {
+	begin := s.at
+	switch first := s.src[begin]; {
+	case w == nil || len(w.children) == 0:
+		s.skip()
+	case first == '{':
 		s.object(w)
-	case kind == '[' && len(w.children) > 0:
+	case first == '[':
 		s.list(w)
 	default:
-		_ = s.in.SkipValue()
+		s.skip()
 	}
-	if w.at >= 0 {
-		s.values[w.at] = bytes.TrimLeft(s.src[before:s.in.InputOffset()], " \t\r\n:,")
+	if w != nil && w.at >= 0 {
+		s.values[w.at] = s.src[begin:s.at]
+	}
+}
+
+// skip skips the value at the current position.
+func (s *scanner) skip() {
+	for depth := 0; s.at < len(s.src); {
+		switch s.src[s.at] {
+		case '"':
+			s.skipString()
+		case '{', '[':
+			depth++
+			s.at++
+		case '}', ']':
+			depth--
+			s.at++
+		case ' ', '\t', '\r', '\n', ':', ',':
+			s.at++ // within an object or a list
+		default:
+			s.skipLiteral()
+		}
+		if depth == 0 {
+			return
+		}
+	}
+}
+
+// skipString skips the string at the current position. If the string has no end, skipString skips
+// the rest of the payload.
+func (s *scanner) skipString() {
+	for s.at++; ; {
+		n := bytes.IndexByte(s.src[s.at:], '"')
+		if n < 0 {
+			s.at = len(s.src)
+			return
+		}
+		s.at += n + 1
+
+		// A quotation mark after an odd number of backslashes is escaped.
+		escaped := false
+		for i := s.at - 2; s.src[i] == '\\'; i-- {
+			escaped = !escaped
+		}
+		if !escaped {
+			return
+		}
+	}
+}
+
+// skipLiteral skips the number, true, false or null at the current position.
+func (s *scanner) skipLiteral() {
+	for ; s.at < len(s.src); s.at++ {
+		switch s.src[s.at] {
+		case ' ', '\t', '\r', '\n', ',', ']', '}':
+			return
+		}
 	}
 }
 
 // object reads an object. It skips members that no rule uses, and does not decode them.
 func (s *scanner) object(w *wanted) {
-	_, _ = s.in.ReadToken()
-	for s.in.PeekKind() == '"' {
-		name, _ := s.in.ReadValue()
-		child := w.child(name)
+	s.at++ // the opening brace
+	for s.next() == '"' {
+		begin := s.at
+		s.skipString()
+		child := w.child(s.src[begin:s.at])
 		s.forget(child) // drops the value of an earlier member with the same name
+		s.next()
 		s.value(child)
 	}
-	_, _ = s.in.ReadToken()
+	s.at++ // the closing brace
 }
 
 // child returns the subtree for a member. name is quoted, as in the payload. child returns nil for
@@ -143,15 +221,12 @@ func (w *wanted) child(name []byte) *wanted {
 // list reads a list. The name of an element in a path is its index, as in labels.0.name. The method
 // list skips the elements that no rule uses.
 func (s *scanner) list(w *wanted) {
-	_, _ = s.in.ReadToken()
-	for i := 0; ; i++ {
-		if kind := s.in.PeekKind(); kind == ']' || kind == jsontext.KindInvalid {
-			break
-		}
+	s.at++ // the opening bracket
+	for i := 0; s.next() != ']'; i++ {
 		// If no rule uses the index, the subtree is nil and the element is skipped.
 		s.value(w.children[strconv.Itoa(i)])
 	}
-	_, _ = s.in.ReadToken()
+	s.at++ // the closing bracket
 }
 
 // forget removes the values of a subtree. It does nothing if the subtree is nil. Values of an

@@ -26,6 +26,8 @@ const (
 // These constants limit messages, in bytes.
 const (
 	maxMessage = 2 << 20 // maximum size of a message; messages of people have the same limit
+	// usualMessage is the size for which memory is allocated in advance.
+	usualMessage = 512
 	// ownText is the number of bytes by which a message may be larger than its delivery. The
 	// additional bytes are for the template's text and for values that occur in it several times.
 	// The limit prevents a small delivery from becoming a large message.
@@ -147,11 +149,13 @@ const wholePayload = -1
 type placeholderValues struct {
 	event, deliveryID string
 	payload           Payload
-	values            [][]byte       // JSON of the values at the paths, by index; nil if missing
-	limit             int            // maximum size of the message in bytes
-	texts             map[int]string // texts for the message, by index
-	hashes            map[int]string // texts for the key, by index
-	decoded           map[int]string // texts for the comparisons of filters, by index
+	values            [][]byte // JSON of the values at the paths, by index; nil if missing
+	limit             int      // maximum size of the message in bytes
+
+	// Caches of the function once, which creates them.
+	texts   map[int]string // texts for the message, by index
+	hashes  map[int]string // texts for the key, by index
+	decoded map[int]string // texts for the comparisons of filters, by index
 }
 
 // named returns the text of a placeholder that has a name such as @event. For a path, it returns
@@ -178,11 +182,14 @@ func (f *placeholderValues) found(p *piece) (raw []byte, at int) {
 
 // once returns the cached text for an index. If there is none, it computes the text and caches it.
 // The function text is called at most once for each index.
-func once(made map[int]string, at int, text func() string) string {
-	out, known := made[at]
+func once(made *map[int]string, at int, text func() string) string {
+	out, known := (*made)[at]
 	if !known {
+		if *made == nil {
+			*made = map[int]string{}
+		}
 		out = text()
-		made[at] = out
+		(*made)[at] = out
 	}
 	return out
 }
@@ -192,10 +199,10 @@ func once(made map[int]string, at int, text func() string) string {
 // because a template may contain a value several times.
 func (f *placeholderValues) shown(p *piece) string {
 	if text, is := f.named(p); is {
-		return truncate.Ellipsis(unmarked.Replace(text), maxName)
+		return truncate.Ellipsis(withoutMarks(text), maxName)
 	}
 	raw, at := f.found(p)
-	return once(f.texts, at, func() string {
+	return once(&f.texts, at, func() string {
 		if p.name == ofPayload {
 			return short(raw, maxPayload)
 		}
@@ -207,7 +214,7 @@ func (f *placeholderValues) shown(p *piece) string {
 // truncated text ends with an ellipsis within the limit.
 func short(raw []byte, limit int) string {
 	text, whole := plain(raw, limit)
-	text = unmarked.Replace(text)
+	text = withoutMarks(text)
 	if whole && len(text) <= limit {
 		return text
 	}
@@ -290,6 +297,7 @@ func compact(raw []byte, limit int) (text string, whole bool) {
 func (f *placeholderValues) message(pieces []piece) string {
 	// A message that is truncated ends with an ellipsis.
 	out := writer{left: f.limit + 1}
+	out.buf.Grow(usualMessage)
 	for i := 0; i < len(pieces) && out.left > 0; i++ {
 		if p := &pieces[i]; p.isText() {
 			out.text(p.text)
@@ -300,7 +308,15 @@ func (f *placeholderValues) message(pieces []piece) string {
 	return out.buf.String()
 }
 
-// unmarked removes the marks from a value, so that a sender cannot end the enclosure.
+// withoutMarks removes the marks from a value, so that a sender cannot end the enclosure.
+func withoutMarks(text string) string {
+	// A Replacer copies each text, but few texts contain marks.
+	if !strings.Contains(text, Opening) && !strings.Contains(text, Closing) {
+		return text
+	}
+	return unmarked.Replace(text)
+}
+
 var unmarked = strings.NewReplacer(Opening, "", Closing, "")
 
 // key fills the template of a key, without marks. whole is false if a value is missing. Marks are
@@ -334,7 +350,7 @@ func (f *placeholderValues) inKey(p *piece) string {
 		text, _ := plain(raw, maxKeyValue)
 		return text
 	}
-	return once(f.hashes, at, func() string {
+	return once(&f.hashes, at, func() string {
 		sum := sha256.Sum256(raw)
 		return "sha256:" + hex.EncodeToString(sum[:])
 	})

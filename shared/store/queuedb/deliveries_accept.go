@@ -172,7 +172,7 @@ func (s *Store) deliver(ctx context.Context, rows []NewDelivery, call deliverCal
 // runsOfDeliveries returns the runs that deliveries may begin, as they would be accepted. It is
 // used to take slots before the deliveries are logged.
 func runsOfDeliveries(rows []NewDelivery) []NewRun {
-	var runs []NewRun
+	runs := make([]NewRun, 0, len(rows))
 	for i := range rows {
 		if rows[i].Run != nil {
 			runs = append(runs, rows[i].begun())

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/lib/pq"
@@ -220,8 +219,8 @@ const hashBytes = 2 * sha256.Size
 // character by character, so these values are sent as one value with the offsets of its parts.
 type concatenated struct {
 	bodies []byte
-	inputs strings.Builder // of the runs
-	hashes []byte          // hashBytes for each delivery
+	inputs []byte // of the runs
+	hashes []byte // hashBytes for each delivery
 
 	// Offsets count from 1. Offsets and sizes count bytes.
 	bodyAt, bodySize, inputAt, inputSize []int64
@@ -235,8 +234,9 @@ func concatenate(s *Store, rows []NewDelivery) *concatenated {
 		bodyBytes += len(rows[i].Body) + s.seals.Overhead()
 		inputBytes += len(rows[i].run().Input)
 	}
-	c := &concatenated{bodies: make([]byte, 0, bodyBytes), hashes: make([]byte, len(rows)*hashBytes)}
-	c.inputs.Grow(inputBytes)
+	c := &concatenated{
+		bodies: make([]byte, 0, bodyBytes), inputs: make([]byte, 0, inputBytes), hashes: make([]byte, len(rows)*hashBytes),
+	}
 	offsets := make([]int64, 4*len(rows))
 	column := func(n int) []int64 { return offsets[n*len(rows) : (n+1)*len(rows)] }
 	c.bodyAt, c.bodySize, c.inputAt, c.inputSize = column(0), column(1), column(2), column(3)
@@ -244,9 +244,9 @@ func concatenate(s *Store, rows []NewDelivery) *concatenated {
 	for i := range rows {
 		body, run := s.sealDelivery(&rows[i]), rows[i].run()
 		c.bodyAt[i], c.bodySize[i] = int64(len(c.bodies)+1), int64(len(body))
-		c.inputAt[i], c.inputSize[i] = int64(c.inputs.Len()+1), int64(len(run.Input))
+		c.inputAt[i], c.inputSize[i] = int64(len(c.inputs)+1), int64(len(run.Input))
 		c.bodies = append(c.bodies, body...)
-		_, _ = c.inputs.Write(run.Input) // a strings.Builder never fails
+		c.inputs = append(c.inputs, run.Input...)
 
 		// A delivery without a run has no hashes. Its bytes stay zero.
 		hashes := c.hashes[i*hashBytes:]
@@ -311,7 +311,7 @@ func (s *Store) insertDeliveries(ctx context.Context, rows []NewDelivery, taken 
 		text(func(d *NewDelivery) string { return d.run().Dedupe }),
 		text(func(d *NewDelivery) string { return d.run().Traceparent }),
 		pq.Array(long.bodyAt), pq.Array(long.bodySize), pq.Array(long.inputAt), pq.Array(long.inputSize),
-		long.bodies, long.inputs.String(), long.hashes,
+		long.bodies, long.inputs, long.hashes,
 		s.seals.Overhead() > 0, FirstRepublish)
 	if err != nil {
 		return nil, fmt.Errorf("accepting deliveries: %w", err)

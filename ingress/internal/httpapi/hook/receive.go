@@ -144,7 +144,7 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) error {
 		return err
 	}
 	defer leave()
-	if hook, err = h.requestedHook(c); err != nil { // the hook may have been disabled while the body arrived
+	if hook, err = h.Hooks.Get(c.Request.Context(), hook.ID); err != nil { // the hook may have been disabled while the body arrived
 		return err
 	}
 

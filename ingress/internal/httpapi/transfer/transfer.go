@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -41,10 +42,12 @@ type Owner struct {
 // network returns the /24 prefix of the client's IPv4 address or the /48 prefix of its IPv6
 // address. A single client can easily obtain all addresses of such a network.
 func (o *Owner) network() string {
-	prefix, err := netip.ParsePrefix(o.Client)
-	addr := prefix.Addr()
-	if err != nil {
-		addr, err = netip.ParseAddr(o.Client)
+	// Most clients have IPv4 addresses, which are not prefixes.
+	addr, err := netip.ParseAddr(o.Client)
+	if strings.Contains(o.Client, "/") {
+		var prefix netip.Prefix
+		prefix, err = netip.ParsePrefix(o.Client)
+		addr = prefix.Addr()
 	}
 
 	bits := 48
