@@ -52,7 +52,6 @@ type databases struct {
 	dsn      func(database string) string
 	admin    *sql.DB // connected to the server's maintenance database
 	template string
-	shared   bool   // whether the server continues to run after this process
 	copying  string // clause of CREATE DATABASE that selects the fastest way to copy the template; empty: the server's default
 }
 
@@ -65,12 +64,7 @@ var testDatabases = sync.OnceValues(func() (*databases, error) {
 		return nil, err
 	}
 	if dsn != "" {
-		given, err := newDatabases(ctx, dsn, func(name string) string { return withDatabase(dsn, name) })
-		if err != nil {
-			return nil, err
-		}
-		given.shared = true
-		return given, nil
+		return newDatabases(ctx, dsn, func(name string) string { return withDatabase(dsn, name) })
 	}
 	server, err := privatePostgres(ctx)
 	if err != nil {

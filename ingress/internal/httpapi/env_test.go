@@ -3,7 +3,6 @@ package httpapi
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"io"
@@ -13,7 +12,6 @@ import (
 	"regexp"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/alexedwards/argon2id"
@@ -31,7 +29,6 @@ import (
 	"parley/shared/sealed"
 	"parley/shared/secrets"
 	"parley/shared/store"
-	"parley/shared/store/sealdb"
 	"parley/shared/templates"
 	"parley/shared/testkit"
 )
@@ -62,56 +59,6 @@ type testEnv struct {
 	notifyRecorder *notifyRecorder
 	log            *lockedBuffer
 	sealed         *prometheus.Registry // metrics of encrypted values
-	sql            *sql.DB              // a superuser's connections, to which row-level security does not apply
-	open           atomic.Int64         // number of requests that handlers process
-}
-
-// connections are the connections to a database that tests share, one after the other.
-type connections struct {
-	store    *store.Store
-	sql      *sql.DB
-	unopened atomic.Pointer[func(sealdb.Value, []byte)] // reports values that cannot be decrypted to the current test
-}
-
-// databases lends databases with templates to the tests.
-var databases = testkit.Lender[*connections]{
-	Open: func(ctx context.Context, dsn string) (*connections, error) {
-		if err := syncTemplates(ctx, dsn); err != nil {
-			return nil, err
-		}
-		s, err := store.Open(dsn, 8)
-		if err != nil {
-			return nil, err
-		}
-		super, err := openSuper(dsn)
-		if err != nil {
-			return nil, errors.Join(err, s.Close())
-		}
-		opened := &connections{store: s, sql: super}
-		s.Seals.ReportUnopened(func(v sealdb.Value, value []byte) { (*opened.unopened.Load())(v, value) })
-		s.Budgets.SetCurrency("CHF")
-		return opened, nil
-	},
-	Check: func(ctx context.Context, opened *connections) error { return opened.store.Ping(ctx) },
-	Close: func(opened *connections) error { return errors.Join(opened.store.Close(), opened.sql.Close()) },
-}
-
-func openSuper(dsn string) (*sql.DB, error) {
-	super, err := sql.Open("postgres", dsn)
-	if err != nil {
-		return nil, err
-	}
-	super.SetMaxIdleConns(2)
-	return super, nil
-}
-
-// syncTemplates writes the templates as the service does when it starts.
-func syncTemplates(ctx context.Context, dsn string) error {
-	owner, err := store.OpenOwner(dsn, 1)
-	if err != nil {
-		return err
-	}
-	return errors.Join(owner.Agents.SyncTemplates(ctx, templates.All()), owner.Close())
 }
 
 type lockedBuffer struct {
@@ -137,15 +84,11 @@ var manyRequests = ratelimit.Settings{
 
 func newTestEnv(tb testing.TB, limits ratelimit.Settings) *testEnv {
 	tb.Helper()
-	lent := databases.Lend(tb)
-	w := &testEnv{t: tb, dsn: lent.DSN, store: lent.Opened.store, sql: lent.Opened.sql}
-	w.assemble(limits, strings.Repeat("ab", 32), func(report func(sealdb.Value, []byte)) { lent.Opened.unopened.Store(&report) })
-	tb.Cleanup(func() {
-		if w.open.Load() > 0 {
-			lent.Discard() // a handler may still use the database
-		}
-	})
-	return w
+	dsn := testkit.Postgres(tb)
+	s, err := store.Open(dsn, 8)
+	must(tb, err)
+	tb.Cleanup(func() { _ = s.Close() })
+	return newTestEnvOver(tb, dsn, s, limits)
 }
 
 // newTestEnvOver is newTestEnv with the given store.
@@ -157,21 +100,9 @@ func newTestEnvOver(tb testing.TB, dsn string, s *store.Store, limits ratelimit.
 // newTestEnvWithKeys is newTestEnvOver with a given value of SECRETS_KEY.
 func newTestEnvWithKeys(tb testing.TB, dsn string, s *store.Store, limits ratelimit.Settings, keys string) *testEnv {
 	tb.Helper()
-	must(tb, syncTemplates(tb.Context(), dsn))
-	super, err := openSuper(dsn)
+	owner, err := store.OpenOwner(dsn, 1)
 	must(tb, err)
-	tb.Cleanup(func() { _ = super.Close() })
-	s.Budgets.SetCurrency("CHF")
-	w := &testEnv{t: tb, dsn: dsn, store: s, sql: super}
-	w.assemble(limits, keys, s.Seals.ReportUnopened)
-	return w
-}
-
-// assemble creates the HTTP API on the environment's store. The argument reportUnopened sets the
-// function that is called for values that cannot be decrypted.
-func (w *testEnv) assemble(limits ratelimit.Settings, keys string, reportUnopened func(func(sealdb.Value, []byte))) {
-	tb, s := w.t, w.store
-	tb.Helper()
+	must(tb, errors.Join(owner.Agents.SyncTemplates(tb.Context(), templates.All()), owner.Close()))
 	l, err := ratelimit.New(s.Limits, limits)
 	must(tb, err)
 	box, err := secrets.NewBox(keys)
@@ -181,10 +112,11 @@ func (w *testEnv) assemble(limits ratelimit.Settings, keys string, reportUnopene
 	outside, err := outbound.New(outbound.Config{Allow: []string{"127.0.0.1:8080"}})
 	must(tb, err)
 	proxies := auth.Proxies{netip.MustParsePrefix("10.0.0.0/8")}
-	w.cancelRecorder, w.notifyRecorder, w.log, w.sealed = &cancelRecorder{}, &notifyRecorder{}, &lockedBuffer{}, prometheus.NewRegistry()
+	w := &testEnv{t: tb, dsn: dsn, store: s, cancelRecorder: &cancelRecorder{}, notifyRecorder: &notifyRecorder{}, log: &lockedBuffer{}, sealed: prometheus.NewRegistry()}
 	watch, err := sealed.NewWatch(box, w.sealed, zerolog.New(w.log))
 	must(tb, err)
-	reportUnopened(watch.UnopenedBytes)
+	s.Seals.ReportUnopened(watch.UnopenedBytes)
+	s.Budgets.SetCurrency("CHF")
 	resolver := auth.New(s.Accounts, auth.NewWidgets(s.Agents, box, watch), proxies)
 	var wg sync.WaitGroup
 	wg.Go(func() { resolver.Run(tb.Context()) })
@@ -196,6 +128,7 @@ func (w *testEnv) assemble(limits ratelimit.Settings, keys string, reportUnopene
 		Checks: map[string]func(context.Context) error{"postgres": s.Ping},
 	}
 	w.rebuild(func(*Deps) {})
+	return w
 }
 
 // rebuild changes the dependencies and replaces the HTTP API by a new one. All counters in memory
@@ -208,16 +141,7 @@ func (w *testEnv) rebuild(change func(*Deps)) {
 	must(w.t, err)
 	m, err := newMetrics(nil)
 	must(w.t, err)
-	w.handler = w.counted(w.api.engine(m))
-}
-
-// counted returns a handler that counts the requests that h processes.
-func (w *testEnv) counted(h http.Handler) http.Handler {
-	return http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
-		w.open.Add(1)
-		defer w.open.Add(-1)
-		h.ServeHTTP(rw, req)
-	})
+	w.handler = w.api.engine(m)
 }
 
 // serving returns a handler that passes each request to the current HTTP API, even after rebuild.

@@ -36,6 +36,7 @@ import (
 // if the run has not finished, the response is 202.
 type runEnv struct {
 	*testEnv
+	sql  *sql.DB // a superuser's connection, to which row-level security does not apply
 	bus  *bus.Bus
 	nats string // URL of the environment's NATS server
 	next atomic.Int64
@@ -108,7 +109,11 @@ func newRunEnvFor(tb testing.TB, w *testEnv) *runEnv {
 		to.VoicePerOrganization, to.FileLinkTTL = 1000, 24*time.Hour
 		to.RunDeadline, to.RetentionDefault = time.Minute, 24*time.Hour
 	})
-	a := &runEnv{testEnv: w, bus: b, nats: nats}
+	super, err := sql.Open("postgres", w.dsn)
+	must(tb, err)
+	super.SetMaxIdleConns(2)
+	tb.Cleanup(func() { _ = super.Close() })
+	a := &runEnv{testEnv: w, sql: super, bus: b, nats: nats}
 	a.answerSearches()
 	a.answerChecks()
 	a.answerEmbeddings()
@@ -124,6 +129,13 @@ func newReaders(b *bus.Bus, d *dispatch.Dispatcher, hub *stream.Hub) *readers.Wa
 
 // fresh returns a word that is different at every call.
 func (a *runEnv) fresh() string { return "n" + strconv.FormatInt(a.next.Add(1), 10) }
+
+// exec runs a statement as a superuser.
+func (a *runEnv) exec(query string, args ...any) {
+	a.t.Helper()
+	_, err := a.sql.ExecContext(a.t.Context(), query, args...)
+	must(a.t, err)
+}
 
 // from sends a request from a new client address. Tests with many requests therefore do not reach
 // the limits per address.

@@ -53,7 +53,7 @@ func (a *runEnv) edges() (first, second edge) {
 	must(a.t, err)
 	m, err := newMetrics(nil)
 	must(a.t, err)
-	return edge{a, a.handler}, edge{a, a.counted(other.engine(m))}
+	return edge{a, a.handler}, edge{a, other.engine(m)}
 }
 
 // connection is a request whose client can disconnect.
