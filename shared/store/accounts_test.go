@@ -19,22 +19,20 @@ import (
 	"parley/shared/testkit"
 )
 
-// open returns a store on an empty database.
+// open returns a store on a new database.
 func open(t *testing.T) *store.Store {
 	t.Helper()
 	s, _ := openRaw(t)
 	return s
 }
 
-// openRaw returns a store on an empty database, and the database opened as a superuser. The
-// connections may have been used by other tests.
+// openRaw returns a store on a new database, and the database opened as a superuser.
 func openRaw(t *testing.T) (*store.Store, *sql.DB) {
 	t.Helper()
-	p := takePooled(t)
-	return p.s, p.raw
+	return openAt(t, testkit.Postgres(t))
 }
 
-func openAt(t testing.TB, dsn string) (*store.Store, *sql.DB) {
+func openAt(t *testing.T, dsn string) (*store.Store, *sql.DB) {
 	t.Helper()
 	s, err := store.Open(dsn, 8)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // open_runs contains, and each page has space for a second version of its rows.
 func TestAClaimAddsNoIndexEntries(t *testing.T) {
 	t.Parallel()
-	b := newOwnEnv(t) // the statistics of its connections contain no other test
+	b := newTestEnv(t)
 	const runs = 100
 	accepted := b.accept(wideWindow, b.many(runs, b.automation)...)
 	if dispatched(accepted) != runs {

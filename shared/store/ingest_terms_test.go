@@ -18,7 +18,7 @@ func isConflict(err error) bool { return apierr.CodeFor(err) == apierr.Conflict 
 // If a document has very many words, its rare words are not counted, but searches find them.
 func TestWordsThatAreNotCounted(t *testing.T) {
 	t.Parallel()
-	b := newOwnEnv(t)
+	b := newTestEnv(t)
 	b.s.Knowledge.LimitCountedTerms(3)
 	chunks := []knowledgedb.NewChunk{
 		chunkFor(0, "lamp", "brass", "oil", "zylinder"), chunkFor(1, "lamp", "brass", "oil", "wick's"), chunkFor(2, "lamp", "brass", "oil"),
@@ -110,7 +110,7 @@ func TestLargeDocumentsAreProcessedAndDeletedQuickly(t *testing.T) { //nolint:pa
 	if os.Getenv("LARGE_DOCUMENTS") != "" {
 		size = 100
 	}
-	b := newOwnEnv(t)
+	b := newTestEnv(t)
 	if size == 1 {
 		b.s.Knowledge.LimitCountedTerms(200)
 	}

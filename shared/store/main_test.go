@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"parley/shared/testkit"
-	"parley/shared/testsuite"
 )
 
 // sideBySide is the default number of parallel tests. It exceeds the number of cores, because the
@@ -14,5 +13,5 @@ const sideBySide = 6
 
 func TestMain(m *testing.M) {
 	testkit.SideBySide(sideBySide)
-	os.Exit(testsuite.Run(m))
+	os.Exit(m.Run())
 }

@@ -307,7 +307,7 @@ func isClosed(c <-chan struct{}) bool {
 // waits for a long time.
 func TestFunctionsChangeUnderLoad(t *testing.T) {
 	t.Parallel()
-	s, raw := openAt(t, testkit.Postgres(t))
+	s, raw := openRaw(t)
 	files := releaseFiles(t)
 	for name, file := range files {
 		if strings.HasPrefix(name, "functions/") {

@@ -39,13 +39,6 @@ func newTestEnv(t *testing.T) *testEnv {
 	return newEnvOn(t, s, raw, "ada@example.com")
 }
 
-// newOwnEnv is like newTestEnv, but no other test uses its database and its store.
-func newOwnEnv(t *testing.T) *testEnv {
-	t.Helper()
-	s, raw := openAt(t, testkit.Postgres(t))
-	return newEnvOn(t, s, raw, "ada@example.com")
-}
-
 // newEnvOn creates an organization with an agent in a database that may have other organizations.
 func newEnvOn(t *testing.T, s *store.Store, raw *sql.DB, email string) *testEnv {
 	t.Helper()
@@ -257,7 +250,7 @@ func askAtOnce(b *testEnv, run func() queuedb.NewRun) {
 // Only new runs take slots. Requests that repeat an idempotency key take none.
 func TestRowsThatAreNotRunsTakeNoSlots(t *testing.T) {
 	t.Parallel()
-	b := newOwnEnv(t)
+	b := newTestEnv(t)
 	const window = 2
 	for _, key := range []string{"a", "b"} {
 		b.finish(b.mustClaim(b.accept(window, b.run(key, ""))[0].Run.Run.ID), "done")

@@ -106,7 +106,7 @@ func (b *testEnv) wantOriginal(id string, want []byte) {
 func TestUploadsStoreTheBytesRead(t *testing.T) {
 	t.Parallel()
 	for _, sealed := range []bool{false, true} {
-		b := newOwnEnv(t)
+		b := newTestEnv(t)
 		if sealed {
 			b.s.Seals.SealContents(newSealer(t, oneKey))
 		}
@@ -156,7 +156,7 @@ func TestUploadsThatFailLeaveNothing(t *testing.T) {
 	t.Parallel()
 	own := errors.New("the reader's own")
 	for _, sealed := range []bool{false, true} {
-		b := newOwnEnv(t)
+		b := newTestEnv(t)
 		if sealed {
 			b.s.Seals.SealContents(newSealer(t, oneKey))
 		}
@@ -217,7 +217,7 @@ func TestUploadsWithoutDocumentsAreSwept(t *testing.T) {
 func TestTheSameContentUploadedConcurrentlyIsStoredOnce(t *testing.T) {
 	t.Parallel()
 	for _, sealed := range []bool{false, true} {
-		b := newOwnEnv(t)
+		b := newTestEnv(t)
 		if sealed {
 			b.s.Seals.SealContents(newSealer(t, oneKey))
 		}
@@ -315,7 +315,7 @@ func TestContentsSealedInPart(t *testing.T) {
 
 // The test does not run in parallel, because it would count the allocations of other tests.
 func TestALargeUploadIsNotInMemory(t *testing.T) { //nolint:paralleltest // see above
-	b := newOwnEnv(t)
+	b := newTestEnv(t)
 	b.s.Seals.SealContents(newSealer(t, oneKey))
 	content := randomBytes(24*mib, 1)
 	live := func() uint64 {
