@@ -9,10 +9,8 @@
 // with a message that begins with "NOT TESTED:".
 //
 // What does not depend on the service runs once on a machine for the same inputs: the builds of the
-// packages, the type checks and the unit tests of the SDKs (cache_test.go). The scripts of npm run
-// in one Node process (nodehost_test.go), because each process needs a second of CPU time to load
-// the packages. With -short, only one of the blocks with `parley prove --kill` runs; the test
-// prints the seed of the choice.
+// packages, the type checks and the unit tests of the SDKs (cache_test.go). With -short, only one of
+// the blocks with `parley prove --kill` runs; the test prints the seed of the choice.
 //
 // Each test records which features its client can use (matrix_test.go). The tables of
 // docs/clients.md contain these outcomes, and a test fails if its own outcome differs.

@@ -25,7 +25,6 @@ type testEnv struct {
 	dir     string
 	parley  *quickstart.Service
 	servers []*httptest.Server
-	scripts *nodeHost // runs scripts; nil until needed
 
 	model  *openaistub.Server // the model "openai/stub"
 	ledger *ledger
@@ -113,7 +112,7 @@ func (s *testEnv) end(langChainError bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	err := errors.Join(s.scripts.end(), s.parley.Stop())
+	err := s.parley.Stop()
 	for _, server := range s.servers {
 		server.CloseClientConnections()
 		server.Close()

@@ -175,6 +175,16 @@ func linkEntries(t *testing.T, from, to string) {
 	}
 }
 
+// node runs scripts/clients/npm/<script> and returns its output. env adds variables to the
+// environment.
+func (s *testEnv) node(t *testing.T, script string, env ...string) string {
+	t.Helper()
+	features := filepath.Join(t.TempDir(), "features")
+	printed := succeed(t, s.npmInstall(t), s.env(append(env, "FEATURES="+features)...), needsNode(t), script)
+	provesAll(t, features)
+	return printed
+}
+
 // needsPython returns an interpreter that can build packages and virtual environments. It skips the
 // test if the machine has no such interpreter.
 func needsPython(t *testing.T) (python string) {

@@ -98,7 +98,7 @@ func TestRealtime(t *testing.T) {
 		short, understood = "1", 4
 	}
 
-	printed := s.nodeAlone(t, "realtime.mjs", "SHORT="+short,
+	printed := s.node(t, "realtime.mjs", "SHORT="+short,
 		"TLS_URL="+address, "NODE_EXTRA_CA_CERTS="+ca, "SPEECH="+string(encoded(t, spoken(t))),
 		"ECHO_ID="+s.agent(t, map[string]any{"model": "offline/echo", "tools": voice}),
 		"SAYS_ID="+s.agent(t, map[string]any{"model": "openai/stub", "tools": voice}),

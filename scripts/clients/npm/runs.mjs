@@ -1,9 +1,9 @@
-// Functions that read runs and sessions from the service. Scripts that stop answers use them. The
-// environment is read in each call, because scripts of several tests share this module.
+// Functions that read runs and sessions from the service. Scripts that stop answers use them.
 import assert from "node:assert/strict";
 
-export const headers = { get "x-api-key"() { return process.env.PARLEY_API_KEY; } };
-export const get = async (path) => (await fetch(process.env.PARLEY_BASE_URL + path, { headers })).json();
+const { PARLEY_BASE_URL, PARLEY_API_KEY } = process.env;
+export const headers = { "x-api-key": PARLEY_API_KEY };
+export const get = async (path) => (await fetch(PARLEY_BASE_URL + path, { headers })).json();
 export const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 export const runsOf = async (sessionId) => (await get(`/api/runs?sessionId=${sessionId}`)).data;
 
