@@ -18,7 +18,7 @@ go list -deps -test -f '{{if not .Standard}}{{.ImportPath}}|{{.Dir}}|{{with .Mod
 				n = split(linked[test], deps, ",")
 				for (i = 1; i <= n && !(deps[i] in starts); i++);
 				if (i <= n) continue
-				up = split(substr(dir[test], length(module[test]) + 1), _, "/") # one more than the way to the root of the module
+				up = split(substr(dir[test], length(module[test]) + 1), _, "/") # number of ../ that lead out of the module
 				print substr(test, 1, length(test) - 5), (up ? up : 1), dir[test]
 			}
 		}' |

@@ -8,9 +8,9 @@
 // test creates (env_test.go). If the machine lacks a program, the tests that need it are skipped
 // with a message that begins with "NOT TESTED:".
 //
-// What does not depend on the service runs once on a machine for the same inputs: the builds of the
-// packages, the type checks and the unit tests of the SDKs (cache_test.go). With -short, only one of
-// the blocks with `parley prove --kill` runs; the test prints the seed of the choice.
+// Some steps do not depend on the service: the builds of the packages, and the type checks and unit
+// tests of the SDKs. They run once on a machine for the same inputs (cache_test.go). With -short,
+// only one of the blocks with `parley prove --kill` runs; the test prints the seed of the choice.
 //
 // Each test records which features its client can use (matrix_test.go). The tables of
 // docs/clients.md contain these outcomes, and a test fails if its own outcome differs.

@@ -1,5 +1,5 @@
-// Package contain converts panics to errors, in goroutines and calls whose panic must not end the
-// process, because it also does other work.
+// Package contain converts panics to errors. It is for goroutines and calls in a process that must
+// survive their panics, because it also does other work.
 package contain
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// ErrPanic replaces a panic.
+// ErrPanic is the error to which Panic converts a panic.
 var ErrPanic = errors.New("panic")
 
 // Panic recovers from a panic, logs its type and stack with the given message, and sets err to

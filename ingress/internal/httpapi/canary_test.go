@@ -27,7 +27,7 @@ const (
 	attackRequests = 10_000
 	attackers      = 4 // number of concurrent requests
 	// seedSetting is the name of an environment variable. Its value is the seed of an attack that
-	// is to be repeated, as in PARLEY_TEST_SEED=… go test -run Canary.
+	// is to be repeated, as in PARLEY_TEST_SEED=… go test -run TestCanaries.
 	seedSetting = "PARLEY_TEST_SEED"
 )
 

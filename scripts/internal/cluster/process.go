@@ -38,7 +38,7 @@ func (p *Part) runs(program childproc.Program, ready string) {
 				}
 				return seen.Load()
 			},
-			end: func() { _ = started.Kill() }, // an error means that the process has already ended
+			end: func() { _ = started.Kill() }, // Kill fails only if the signal cannot be sent, which does not happen to a child
 		}, nil
 	}
 }

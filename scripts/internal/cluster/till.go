@@ -33,7 +33,7 @@ type Till struct {
 type Payment struct{ Key, Bill string }
 
 // ServeHTTP counts a payment and confirms it.
-func (l *Till) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (t *Till) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	raw, err := io.ReadAll(r.Body)
 	var asked struct{ Bill string }
 	if err != nil || json.Unmarshal(raw, &asked) != nil {
@@ -41,22 +41,22 @@ func (l *Till) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 
-	l.mu.Lock()
-	l.payments = append(l.payments, Payment{Key: r.Header.Get("Idempotency-Key"), Bill: asked.Bill})
-	l.mu.Unlock()
-	if l.Delay != nil {
-		<-time.After(l.Delay(asked.Bill)) // also if the requester has died
+	t.mu.Lock()
+	t.payments = append(t.payments, Payment{Key: r.Header.Get("Idempotency-Key"), Bill: asked.Bill})
+	t.mu.Unlock()
+	if t.Delay != nil {
+		<-time.After(t.Delay(asked.Bill)) // also if the requester has died
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = io.WriteString(w, `{"paid":true}`)
 }
 
 // Of returns the payments of a bill, and the number of different idempotency keys among them.
-func (l *Till) Of(bill string) (payments []Payment, keys int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (t *Till) Of(bill string) (payments []Payment, keys int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	seen := map[string]bool{}
-	for _, p := range l.payments {
+	for _, p := range t.payments {
 		if p.Bill == bill {
 			payments = append(payments, p)
 			seen[p.Key] = true
@@ -66,11 +66,11 @@ func (l *Till) Of(bill string) (payments []Payment, keys int) {
 }
 
 // Tally returns the number of payments of each bill.
-func (l *Till) Tally() map[string]int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (t *Till) Tally() map[string]int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	times := map[string]int{}
-	for _, p := range l.payments {
+	for _, p := range t.payments {
 		times[p.Bill]++
 	}
 	return times

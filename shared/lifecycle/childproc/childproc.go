@@ -1,8 +1,8 @@
-// Package childproc starts processes that, on Linux, do not outlive this process. A Program is such
-// a process with its output in a log file.
+// Package childproc starts processes that, on Linux, do not outlive this process. A Process is such
+// a process whose output goes to a log file.
 //
-// It is separate from package lifecycle, which most packages import: go test does not cache the
-// results of packages that can start processes; see scripts/cacheable.sh.
+// It is separate from package lifecycle, which most packages import: CI uses no cached test results
+// of packages that can start processes; see scripts/cacheable.sh.
 package childproc
 
 import (

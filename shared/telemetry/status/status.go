@@ -1,6 +1,6 @@
-// Package status reports the state of a process. It contains the registry of metrics of every
-// process, and the HTTP server of processes that have no other HTTP server. The server serves
-// liveness checks, readiness checks and metrics. An ingress serves the same paths itself.
+// Package status reports the state of a process. It creates the registry with the metrics that every
+// process has, and provides the HTTP server of processes that have no other HTTP server. The server
+// serves liveness checks, readiness checks and metrics. An ingress serves the same paths itself.
 package status
 
 import (
@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// time limit for all checks of one request, or of one reading of the metrics
+	// time limit for all checks of one request, or of one scrape of the metrics
 	checkTime = 2 * time.Second
 	// time limit for reading a request, and for writing its response
 	requestTime = 30 * time.Second

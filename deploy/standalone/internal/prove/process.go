@@ -65,4 +65,4 @@ func (c command) run(ctx context.Context) error {
 }
 
 // End kills the process. A graceful shutdown is not necessary, because nothing needs its data.
-func (p process) End() { _ = p.Kill() } // an error means that the process has already ended
+func (p process) End() { _ = p.Kill() } // Kill fails only if the signal cannot be sent, which does not happen to a child

@@ -1,4 +1,4 @@
-// Package signedtest has what the tests of servers of signed requests share: a signer, signed
+// Package signedtest contains helpers for the tests of servers of signed requests: a signer, signed
 // requests, and a bus that passes requests directly to a server.
 package signedtest
 
