@@ -7,13 +7,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"parley/shared/testkit"
 )
 
 // axeScript is axe-core, an accessibility checker.
@@ -65,7 +64,7 @@ func (p *page) inspect(name string) {
 		}
 	}`)
 	fitted := false
-	for _, a := range appearances(name) {
+	for _, a := range appearances(p.t, name) {
 		p.scheme(a.scheme)
 		p.resize(a.size)
 		p.settled() // some pages measure their elements and render again
@@ -75,7 +74,7 @@ func (p *page) inspect(name string) {
 		}
 		p.shot(name, a.size, a.scheme)
 		p.axe(fmt.Sprintf("%s, %d pixels wide, %s", name, a.size.width, a.scheme), a.rules)
-		p.t.Logf("axe has checked %s, %d pixels wide, %s (BROWSER_SEED=%d)", name, a.size.width, a.scheme, seed())
+		p.t.Logf("axe has checked %s, %d pixels wide, %s", name, a.size.width, a.scheme)
 	}
 
 	p.scheme("light")
@@ -95,11 +94,12 @@ type appearance struct {
 }
 
 // appearances returns the appearances in which a page is inspected. A short test inspects one of the
-// four, another one each day, so that four days inspect all of them.
-func appearances(name string) []appearance {
+// four; consecutive seeds inspect all of them.
+func appearances(tb testing.TB, name string) []appearance {
+	tb.Helper()
 	if !complete() {
 		all := []appearance{{phone, "light", allRules}, {desktop, "dark", allRules}, {phone, "dark", allRules}, {desktop, "light", allRules}}
-		return all[sample(name, len(all)):][:1]
+		return all[sample(tb, name, len(all)):][:1]
 	}
 	var all []appearance
 	for _, scheme := range []string{"light", "dark"} {
@@ -113,22 +113,11 @@ func appearances(name string) []appearance {
 // complete reports whether the tests inspect every page in every appearance.
 func complete() bool { return !testing.Short() || os.Getenv("BROWSER_SHOTS") != "" }
 
-// seed selects what a short test checks if it does not check everything. The default is the number
-// of the day, so that a rerun repeats the selection. BROWSER_SEED repeats the selection of another
-// day. Each test that depends on the seed logs it.
-var seed = sync.OnceValue(func() int64 {
-	if given := os.Getenv("BROWSER_SEED"); given != "" {
-		n, err := strconv.ParseInt(given, 10, 64)
-		if err != nil || n < 0 {
-			panic(fmt.Sprintf("BROWSER_SEED must be a number, is %q", given))
-		}
-		return n
-	}
-	return time.Now().Unix() / (24 * 60 * 60)
-})
-
-// sample selects one of n choices for the given name; see choice.
-func sample(name string, n int) int { return choice(name, seed(), n) }
+// sample selects one of n choices for the given name and the seed of the process; see choice.
+func sample(tb testing.TB, name string, n int) int {
+	tb.Helper()
+	return choice(name, int64(testkit.Seed(tb)), n) //nolint:gosec // G115: below 2^32
+}
 
 // choice selects one of n choices for a name and a seed. Consecutive seeds select the choices in
 // turn.

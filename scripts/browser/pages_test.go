@@ -86,7 +86,7 @@ func TestGuides(t *testing.T) {
 				name := strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", "-")
 				p.resize(phone)
 				p.visit(path)
-				if complete() || sample(name, guideShare) == 0 {
+				if complete() || sample(t, name, guideShare) == 0 {
 					p.inspect(name)
 					continue
 				}

@@ -225,6 +225,7 @@ func (p *page) targetsFit(name string) (scrolling int64) {
 	p.resize(phone)
 	p.touch()
 	defer p.touched(false)
+	p.reload() // a page may decide about its layout when it is loaded
 	p.settled()
 	p.shot("phone-"+name, phone, "light")
 	var found struct {

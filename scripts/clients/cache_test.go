@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,6 +54,18 @@ func (in *inputs) programs(t *testing.T, names ...string) *inputs {
 			t.Fatal(err)
 		}
 		in.and(path, fmt.Sprint(info.Size()), info.ModTime().UTC().String())
+	}
+	return in
+}
+
+// environment adds the variables that the programs of node and python read.
+func (in *inputs) environment() *inputs {
+	for _, variable := range slices.Sorted(slices.Values(os.Environ())) {
+		for _, prefix := range []string{"NODE_", "NPM_", "npm_", "PIP_", "PYTHON"} {
+			if strings.HasPrefix(variable, prefix) {
+				in.and(variable)
+			}
+		}
 	}
 	return in
 }
@@ -134,8 +148,13 @@ func dropUnused(pattern string) {
 
 // unlessProven runs a check, unless the check has succeeded with the same inputs on this machine.
 // The inputs must contain everything on which the outcome depends, so no check may use the service.
+// Without -short, the check always runs.
 func unlessProven(t *testing.T, name string, in *inputs, check func()) {
 	t.Helper()
+	if !testing.Short() {
+		check()
+		return
+	}
 	ran := false
 	dir := cached(t, name, in, func(string) { ran = true; check() })
 	if !ran {

@@ -1,7 +1,6 @@
 package clients
 
 import (
-	"flag"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -69,18 +68,16 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// sampleSeed is the flag -clients.seed.
-var sampleSeed = flag.Uint64("clients.seed", 0, "seed of the sample of blocks with -short; 0: a different one each time")
-
-// provesDelivery matches commands that use much CPU time. Tests in scripts/e2e run them with similar
-// options. Without --kill, the command also kills workers, which those tests do not do; therefore,
-// this command always runs.
+// provesDelivery matches commands that are whole proofs of delivery, which use much CPU time.
 var provesDelivery = regexp.MustCompile(`parley prove .*--kill`)
 
-// sampled returns all blocks except those that match provesDelivery, of which it keeps one.
-// The seed determines which. If it omits no block, omitted is empty.
+// sampled returns all blocks except whole proofs, of which it keeps one. The seed determines which.
+// It also keeps proofs with --sabotage, which show that a proof can fail, and those without --kill,
+// which kill each part of the service. If it omits no block, omitted is empty.
 func sampled(blocks []fenced.Block, seed uint64) (kept, omitted []fenced.Block) {
-	proves := func(b fenced.Block) bool { return b.Language == "sh" && provesDelivery.MatchString(b.Text) }
+	proves := func(b fenced.Block) bool {
+		return b.Language == "sh" && provesDelivery.MatchString(b.Text) && !strings.Contains(b.Text, "--sabotage")
+	}
 	long := 0
 	for _, b := range blocks {
 		if proves(b) {
@@ -108,13 +105,9 @@ func blocksToRun(t *testing.T, root, document string) []fenced.Block {
 	if !testing.Short() {
 		return blocks
 	}
-	seed := *sampleSeed
-	if seed == 0 {
-		seed = rand.Uint64()
-	}
-	kept, omitted := sampled(blocks, seed)
+	kept, omitted := sampled(blocks, testkit.Seed(t))
 	if len(omitted) > 0 {
-		t.Logf("NOT TESTED with -short: %v; repeat this choice with -clients.seed=%d", omitted, seed)
+		t.Logf("NOT TESTED with -short: %v", omitted)
 	}
 	return kept
 }
@@ -124,14 +117,15 @@ func blocksToRun(t *testing.T, root, document string) []fenced.Block {
 func TestSampled(t *testing.T) {
 	t.Parallel()
 	var blocks []fenced.Block
-	for n, text := range []string{"echo", "parley prove --kill nats", "parley prove --json --kill nats", "parley prove --json", "parley prove --kill x"} {
+	for n, text := range []string{"echo", "parley prove --kill nats", "parley prove --json --kill nats", "parley prove --json", "parley prove --kill x", "parley prove --sabotage --kill"} {
 		blocks = append(blocks, fenced.Block{Line: n, Language: "sh", Text: text})
 	}
 	chosen := map[int]bool{}
 	for seed := range uint64(50) {
 		kept, omitted := sampled(blocks, seed)
 		again, _ := sampled(blocks, seed)
-		if len(kept) != 3 || len(omitted) != 2 || !slices.Contains(kept, blocks[0]) || !slices.Contains(kept, blocks[3]) || !slices.Equal(kept, again) {
+		if len(kept) != 4 || len(omitted) != 2 || !slices.Contains(kept, blocks[0]) || !slices.Contains(kept, blocks[3]) ||
+			!slices.Contains(kept, blocks[5]) || !slices.Equal(kept, again) {
 			t.Fatalf("seed %d: %v", seed, kept)
 		}
 		for _, b := range kept {

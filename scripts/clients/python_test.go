@@ -32,7 +32,8 @@ func pythonInputs(t *testing.T) *inputs {
 	t.Helper()
 	python := needsPython(t)
 	const modules = `import sys, importlib.metadata as m; print(sys.version, *(m.version(name) for name in ("pip", "setuptools", "wheel")))`
-	return of(succeed(t, "/", nil, python, "-I", "-c", modules)).programs(t, python).files(t, "sdk", "python")
+	return of(succeed(t, "/", nil, python, "-I", "-c", modules)).programs(t, python).environment().files(t, "sdk", "python").
+		files(t, "scripts", "clients", "python_test.go")
 }
 
 // packsPython builds the package in a copy of sdk/python, because a build leaves files in its

@@ -28,7 +28,10 @@ var typeScript struct {
 // typeScriptInputs returns the hash of the SDK's sources and of the programs that build and run it.
 func typeScriptInputs(t *testing.T) *inputs {
 	t.Helper()
-	return of(typeScriptInstall(t).Text).programs(t, needsNode(t), "npm").files(t, "sdk", "typescript")
+	node := needsNode(t)
+	versions := succeed(t, "/", nil, node, "--version") + succeed(t, "/", nil, "npm", "--version")
+	return of(typeScriptInstall(t).Text, versions).programs(t, node, "npm").environment().files(t, "sdk", "typescript").
+		files(t, "scripts", "clients", "typescript_test.go")
 }
 
 // packsTypeScript builds the package as the SDK's README describes, in a fresh checkout next to a

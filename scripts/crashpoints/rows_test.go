@@ -42,6 +42,10 @@ var rows = []row{
 	{name: "tool worker dies before the effect is marked as sending", strikes: []strike{{tool, failpoint.SendBefore, "kill"}}},
 	{name: "tool worker dies before the send", strikes: []strike{{tool, failpoint.SendAfter, "kill"}}, asked: true},
 	{
+		name: "tool worker dies while the receiver has the request", slow: true, asked: true, short: true,
+		strikes: []strike{{tool, failpoint.SendAfter, "kill:150ms"}},
+	},
+	{
 		name: "tool worker dies before the send, receiver honours keys", tool: byKey, short: true,
 		strikes: []strike{{tool, failpoint.SendAfter, "kill"}},
 	},

@@ -149,11 +149,12 @@ type factsRun struct {
 // with its own, stricter rules whether a value occurs in a source, and does not use values for
 // which this is doubtful.
 func TestCitedValuesOfACorpus(t *testing.T) {
-	nightly(t, "300 runs over documents in eight languages")
 	t.Parallel()
-	const runs = 300
-	model := &corpusModel{queries: map[string]string{}, answers: map[string]*corpusAnswer{}, seed: rand.Uint64()}
-	t.Logf("seed %d", model.seed)
+	runs := 300
+	if testing.Short() {
+		runs = 24
+	}
+	model := &corpusModel{queries: map[string]string{}, answers: map[string]*corpusAnswer{}, seed: testkit.Seed(t)}
 	c := newCluster(t, sandboxed, "LIMIT_USER=50000") // a fast machine sends more than 300 requests a minute
 	c.model.follow(model.respond)
 	in := c.ingress(t)

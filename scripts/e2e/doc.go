@@ -1,6 +1,7 @@
 // Package e2e tests Parley from outside. Its tests start real processes, use them over HTTP as the
-// API guide describes, and kill them. `make e2e` runs all tests. `make e2e TESTFLAGS="-run Chaos"`
-// runs those that kill a process, whose names begin with TestChaos.
+// API guide describes, and kill them. `make e2e LONG=1` runs all tests. Without LONG=1, tests that
+// call nightly or testkit.Long are skipped. `make e2e TESTFLAGS="-run Chaos"` runs the tests that
+// kill a process, whose names begin with TestChaos.
 //
 // Each test that kills a process, or needs special settings, has its own cluster. The other tests
 // are subtests of TestService and share a cluster. Kills at the points of a run are the subject of

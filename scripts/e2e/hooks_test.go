@@ -98,7 +98,6 @@ func (s *source) sendAll(ctx context.Context) {
 // sweeper meanwhile. The service coalesces the deliveries into a few runs, which together contain
 // each delivery exactly once.
 func TestChaosCollecting(t *testing.T) {
-	nightly(t, "500 deliveries take 30 s")
 	t.Parallel()
 	c := newCluster(t)
 	ingresses := []*edge{c.ingress(t), c.ingress(t)}

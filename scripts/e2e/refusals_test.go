@@ -30,9 +30,9 @@ type refusedRun struct {
 func providersThatRefuse(t *testing.T, s *service) { //nolint:thelper // a subtest, not a helper
 	s.model.follow(func(req openaistub.Request) (openaistub.Reply, bool) {
 		switch {
-		case strings.HasPrefix(req.Prompt(), "drop"):
+		case req.Prompt() == "drop":
 			return openaistub.Reply{Text: "one two three", Fault: "cut"}, true
-		case strings.HasPrefix(req.Prompt(), "refuse"):
+		case req.Prompt() == "refuse":
 			return openaistub.Reply{Fault: "403"}, true
 		}
 		return openaistub.Reply{}, false

@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -216,19 +214,12 @@ const interleavingsShort = 4
 
 // A worker may execute any steps after it has lost its lease, and may die after any step. In each
 // case, the document is finished once and has the content of exactly one attempt. With -short, the
-// test tries a random part of the interleavings. INTERLEAVINGS_SEED repeats a selection.
+// test tries a random part of the interleavings.
 func TestInterleavingsOfTwoAttempts(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	b.serverStarted(longAgo)
-	seed := rand.Uint64()
-	if given := os.Getenv("INTERLEAVINGS_SEED"); given != "" {
-		var err error
-		if seed, err = strconv.ParseUint(given, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
-	draw := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // G404: not a secret
+	draw := rand.New(rand.NewPCG(testkit.Seed(t), 0)) //nolint:gosec // G404: not a secret
 	orders := interleavings(3, 4)
 	if len(orders) != 35 {
 		t.Fatalf("%d orders", len(orders))
@@ -243,8 +234,7 @@ func TestInterleavingsOfTwoAttempts(t *testing.T) {
 		}
 	}
 	if testing.Short() {
-		t.Logf("NOT TESTED without LONG=1: %d of %d interleavings for each pair of ends; INTERLEAVINGS_SEED=%d repeats this selection",
-			len(orders)-interleavingsShort, len(orders), seed)
+		t.Logf("NOT TESTED without LONG=1: %d of %d interleavings for each pair of ends", len(orders)-interleavingsShort, len(orders))
 	}
 }
 

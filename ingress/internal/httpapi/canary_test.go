@@ -5,11 +5,9 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"math/big"
 	mathrand "math/rand/v2"
 	"net/http/httptest"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,14 +19,12 @@ import (
 
 	"parley/shared/domain"
 	"parley/shared/id"
+	"parley/shared/testkit"
 )
 
 const (
 	attackRequests = 10_000
 	attackers      = 4 // number of concurrent requests
-	// seedSetting is the name of an environment variable. Its value is the seed of an attack that
-	// is to be repeated, as in PARLEY_TEST_SEED=… go test -run TestCanaries.
-	seedSetting = "PARLEY_TEST_SEED"
 )
 
 // filledOrg is an organization that has resources of every kind, with their ids.
@@ -320,18 +316,6 @@ func (a *runEnv) wantUnchanged(f *filledOrg, before map[string]string) {
 
 func canary(testOrg string) string { return "canary" + testOrg + strings.ToLower(rand.Text()[:12]) }
 
-func seedFor(t *testing.T) uint64 {
-	t.Helper()
-	if text := os.Getenv(seedSetting); text != "" {
-		seed, err := strconv.ParseUint(text, 10, 64)
-		must(t, err)
-		return seed
-	}
-	n, err := rand.Int(rand.Reader, big.NewInt(1<<62))
-	must(t, err)
-	return n.Uint64()
-}
-
 // crossTenant lets two organizations attack each other.
 func crossTenant(t *testing.T, a *runEnv, requests uint64) {
 	t.Helper()
@@ -342,8 +326,7 @@ func crossTenant(t *testing.T, a *runEnv, requests uint64) {
 	case testing.Short(): // the seed differs each time, so that several short runs send different requests
 		requests /= 4
 	}
-	seed := seedFor(t)
-	t.Logf("%s=%d", seedSetting, seed)
+	seed := testkit.Seed(t)
 	for n, at := range []*attack{a.newAttack(other, one), a.newAttack(one, other)} {
 		before, mark := a.storedRows(at.on), len(a.log.String())
 		if before["runs"] == "" || before["agents"] == "" || before["memberships"] == "" || before["effects"] == "" || before["sources"] == "" ||

@@ -2,15 +2,13 @@ package httpapi
 
 import (
 	"iter"
-	"math/rand/v2"
-	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
 	"parley/shared/domain"
 	"parley/shared/id"
+	"parley/shared/testkit"
 )
 
 // uploadKind describes the ids of uploads. A caller may attach an upload if the caller may read the
@@ -41,8 +39,7 @@ type draw struct{ seed, share int }
 func (d draw) selects(number int) bool { return (number+d.seed)%d.share == 0 }
 
 // newDraw returns a draw. In a long test, the draw selects everything, in a short test a random
-// third, and with the race detector a random quarter. The environment variable MATRIX_SEED repeats
-// a selection.
+// third, and with the race detector a random quarter.
 func newDraw(t *testing.T) draw {
 	t.Helper()
 	d := draw{share: 1}
@@ -52,13 +49,8 @@ func newDraw(t *testing.T) draw {
 	case testing.Short():
 		d.share = 3
 	}
-	d.seed = rand.IntN(d.share)
-	if given := os.Getenv("MATRIX_SEED"); given != "" {
-		seed, err := strconv.Atoi(given)
-		must(t, err)
-		d.seed = seed
-	}
-	t.Logf("each row is tried with 1 of %d variants; MATRIX_SEED=%d repeats it", d.share, d.seed)
+	d.seed = int(testkit.Seed(t)) //nolint:gosec // G115: below 2^32
+	t.Logf("each row is tried with 1 of %d variants", d.share)
 	return d
 }
 

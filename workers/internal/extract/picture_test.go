@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"flag"
 	pictures "image"
 	"image/color"
 	"image/png"
@@ -86,8 +85,6 @@ func TestPictureOfAHostilePDFEndsWithAReason(t *testing.T) {
 	}
 }
 
-var sampleSeed = flag.Uint64("extract.seed", 0, "seed of the sample of files with -short; 0: a different one each time")
-
 // sampled returns the files whose pictures are drawn: a quarter of them with -short. The choice is
 // random; TestHostilePDFsEndWithAReason reads the text of all of the files.
 func sampled(t *testing.T, names []string) []string {
@@ -95,13 +92,8 @@ func sampled(t *testing.T, names []string) []string {
 	if !testing.Short() {
 		return names
 	}
-	seed := *sampleSeed
-	if seed == 0 {
-		seed = rand.Uint64()
-	}
-	chosen := rand.New(rand.NewPCG(seed, 0)).Perm(len(names))[:(len(names)+3)/4] //nolint:gosec // G404: a sample need not be unpredictable
-	t.Logf("NOT TESTED with -short: pictures of %d files; seed %d chose the others; repeat them with -extract.seed=%d",
-		len(names)-len(chosen), seed, seed)
+	chosen := rand.New(rand.NewPCG(testkit.Seed(t), 0)).Perm(len(names))[:(len(names)+3)/4] //nolint:gosec // G404: a sample need not be unpredictable
+	t.Logf("NOT TESTED with -short: pictures of %d files", len(names)-len(chosen))
 	var files []string
 	for _, n := range chosen {
 		files = append(files, names[n])
