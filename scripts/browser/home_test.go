@@ -129,6 +129,7 @@ func TestBudgetOnAPhone(t *testing.T) {
 	}
 	p.shot("home-without-costs", phone, "light")
 	p.visit("/dashboard/org/usage")
+	p.sees("Show as a table") // the plots move the budgets
 	p.click("button", "New budget")
 	dialog := p.in("dialog", "New budget")
 	dialog.sees("No run of the last 30 days had a cost")

@@ -116,7 +116,7 @@ func complete() bool { return !testing.Short() || os.Getenv("BROWSER_SHOTS") != 
 // sample selects one of n choices for the given name and the seed of the process; see choice.
 func sample(tb testing.TB, name string, n int) int {
 	tb.Helper()
-	return choice(name, int64(testkit.Seed(tb)), n) //nolint:gosec // G115: below 2^32
+	return choice(name, int64(testkit.Seed(tb)), n)
 }
 
 // choice selects one of n choices for a name and a seed. Consecutive seeds select the choices in

@@ -120,6 +120,7 @@ func TestWidgetFilesThatCannotBeSent(t *testing.T) {
 	p.inspect("widget-unsent")
 	attached.click("button", "Try again: note.txt")
 	chat.seesNot("The file was not sent.")
+	chat.isNot("progressbar", "…") // the file is stored
 	chat.fill("Message", "read it")
 	p.press("Enter")
 	chat.in("log", "Messages").sees("echo: read it")

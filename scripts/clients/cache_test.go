@@ -164,7 +164,7 @@ func unlessProven(t *testing.T, name string, in *inputs, check func()) {
 
 // TestCached checks that a directory in the cache is filled once for the same inputs, and that a
 // changed input fills another directory.
-func TestCached(t *testing.T) { //nolint:paralleltest // it sets the environment
+func TestCached(t *testing.T) { // it sets the environment, so it is not parallel
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("XDG_CACHE_HOME", filepath.Join(t.TempDir(), "cache"))
 	filled := 0

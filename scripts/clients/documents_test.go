@@ -85,7 +85,7 @@ func sampled(blocks []fenced.Block, seed uint64) (kept, omitted []fenced.Block) 
 		}
 	}
 
-	chosen := rand.New(rand.NewPCG(seed, 0)).IntN(max(long, 1)) //nolint:gosec // G404: a sample need not be unpredictable
+	chosen := rand.New(rand.NewPCG(seed, 0)).IntN(max(long, 1))
 	for _, b := range blocks {
 		if proves(b) {
 			if chosen--; chosen != -1 {

@@ -22,13 +22,9 @@ type answer struct {
 	err    error
 }
 
-// send sends one request with the organization's API key. The argument header may override the key.
-// send is safe for concurrent use.
-func (b *testEnv) send(method, path string, header map[string]string, body any) answer {
-	return b.sendWithin(b.Context(), method, path, header, body)
-}
-
-func (b *testEnv) sendWithin(ctx context.Context, method, path string, header map[string]string, body any) answer {
+// postTo sends one POST request with the organization's API key, until ctx ends. The argument header
+// may override the key. postTo is safe for concurrent use.
+func (b *testEnv) postTo(ctx context.Context, path string, header map[string]string, body any) answer {
 	var raw []byte
 	if body != nil {
 		var err error
@@ -37,7 +33,7 @@ func (b *testEnv) sendWithin(ctx context.Context, method, path string, header ma
 		}
 	}
 
-	req, err := http.NewRequestWithContext(ctx, method, b.url()+path, bytes.NewReader(raw))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, b.url()+path, bytes.NewReader(raw))
 	if err != nil {
 		return answer{err: err}
 	}
@@ -92,10 +88,10 @@ func (b *testEnv) post(ctx context.Context, c call) answer {
 		if c.rates {
 			body["tools"] = []any{map[string]any{"name": rate}}
 		}
-		return b.sendWithin(ctx, http.MethodPost, "/api/agents?action=chat&id="+b.agentID, header, body)
+		return b.postTo(ctx, "/api/agents?action=chat&id="+b.agentID, header, body)
 	}
 	header["X-Trigger-Type"], header["X-Automation-Id"] = "schedule", "crash"
-	return b.sendWithin(ctx, http.MethodPost, "/api/internal/run-automation", header,
+	return b.postTo(ctx, "/api/internal/run-automation", header,
 		map[string]any{"target": b.agentID, "input": map[string]any{"message": c.message()}})
 }
 
@@ -187,7 +183,7 @@ func (b *testEnv) decide(ctx context.Context, r run, bill string) (decided int) 
 	if payments, _ := b.till.Of(bill); len(payments) > 0 {
 		decision = "happened"
 	}
-	got := b.sendWithin(ctx, http.MethodPost, "/api/runs?id="+r.ID+"&action="+decision+"&toolCallId="+r.RequiredAction.ToolCallID, nil, nil)
+	got := b.postTo(ctx, "/api/runs?id="+r.ID+"&action="+decision+"&toolCallId="+r.RequiredAction.ToolCallID, nil, nil)
 	if got.err == nil && got.status == http.StatusOK {
 		return 1
 	}

@@ -221,7 +221,7 @@ func (b *testEnv) complete(key string, messages ...map[string]any) (got completi
 	defer pause.Stop()
 
 	for ctx.Err() == nil {
-		sent := b.sendWithin(ctx, http.MethodPost, "/v1/chat/completions", map[string]string{"Idempotency-Key": key, "Authorization": "Bearer " + b.key},
+		sent := b.postTo(ctx, "/v1/chat/completions", map[string]string{"Idempotency-Key": key, "Authorization": "Bearer " + b.key},
 			map[string]any{"model": b.agentID, "messages": messages, "tools": tools})
 		if sent.err == nil && sent.status == http.StatusOK {
 			var body struct {
@@ -257,7 +257,7 @@ func (b *testEnv) sendRates(ctx context.Context, r run, c call) {
 		results = append(results, map[string]any{"toolCallId": call.ToolCallID, "output": map[string]any{"rate": 3}})
 	}
 	for range 2 {
-		got := b.sendWithin(ctx, http.MethodPost, "/api/runs?id="+r.ID+"&action=tool-results", nil, map[string]any{"results": results})
+		got := b.postTo(ctx, "/api/runs?id="+r.ID+"&action=tool-results", nil, map[string]any{"results": results})
 		if got.err == nil && got.status != http.StatusOK && got.status != http.StatusServiceUnavailable {
 			b.Errorf("%s: results: %d: %s", c.name, got.status, got.body)
 		}

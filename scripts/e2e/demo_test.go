@@ -134,7 +134,9 @@ func TestChaosDemo(t *testing.T) { //nolint:tparallel // the last subtest kills 
 			})
 		}
 	})
-	t.Run("limit_outlives_an_ingress", func(t *testing.T) { demoLimitOutlivesAnIngress(t, first, second) })
+	t.Run("limit_outlives_an_ingress", func(t *testing.T) { //nolint:paralleltest // it kills the ingresses
+		demoLimitOutlivesAnIngress(t, first, second)
+	})
 }
 
 // demoBurst sends many requests of one visitor simultaneously, half of them to each ingress.

@@ -16,7 +16,7 @@ const seedSetting = "PARLEY_TEST_SEED"
 var seed = sync.OnceValues(func() (uint64, error) {
 	given := os.Getenv(seedSetting)
 	if given == "" {
-		return uint64(rand.Uint32()), nil
+		return uint64(rand.Uint32()), nil //nolint:gosec // G404: not a secret
 	}
 	n, err := strconv.ParseUint(given, 10, 32)
 	if err != nil {

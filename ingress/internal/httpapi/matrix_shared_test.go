@@ -49,7 +49,7 @@ func newDraw(t *testing.T) draw {
 	case testing.Short():
 		d.share = 3
 	}
-	d.seed = int(testkit.Seed(t)) //nolint:gosec // G115: below 2^32
+	d.seed = int(testkit.Seed(t))
 	t.Logf("each row is tried with 1 of %d variants", d.share)
 	return d
 }

@@ -35,7 +35,9 @@ type Payment struct{ Key, Bill string }
 // ServeHTTP counts a payment and confirms it.
 func (t *Till) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	raw, err := io.ReadAll(r.Body)
-	var asked struct{ Bill string }
+	var asked struct {
+		Bill string `json:"bill"`
+	}
 	if err != nil || json.Unmarshal(raw, &asked) != nil {
 		w.WriteHeader(http.StatusBadRequest) // an incomplete request has no effect
 		return

@@ -92,7 +92,7 @@ func sampled(t *testing.T, names []string) []string {
 	if !testing.Short() {
 		return names
 	}
-	chosen := rand.New(rand.NewPCG(testkit.Seed(t), 0)).Perm(len(names))[:(len(names)+3)/4] //nolint:gosec // G404: a sample need not be unpredictable
+	chosen := rand.New(rand.NewPCG(testkit.Seed(t), 0)).Perm(len(names))[:(len(names)+3)/4]
 	t.Logf("NOT TESTED with -short: pictures of %d files", len(names)-len(chosen))
 	var files []string
 	for _, n := range chosen {
