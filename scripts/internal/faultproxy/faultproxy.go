@@ -166,6 +166,13 @@ func (d *Door) serve(w http.ResponseWriter, r *http.Request, path string) {
 		path += "?" + r.URL.RawQuery
 	}
 
+	// Otherwise the server closes the request's body at the first write of the response. The client
+	// that forwards the request may still be looking for the end of the body, and would then close
+	// its connection to the service.
+	if err := http.NewResponseController(w).EnableFullDuplex(); err != nil {
+		d.proxy.tb.Errorf("faultproxy: %v", err)
+	}
+
 	n := d.record(r, path)
 	if refused := d.rule.before(); refused != nil {
 		d.fault(n, "refused")
