@@ -57,7 +57,7 @@ const (
 // TestVoiceHostileClients runs attacks by clients of one organization during another organization's
 // voice session. The attacks must not disturb this session or fill the ingress's memory.
 func TestVoiceHostileClients(t *testing.T) {
-	nightly(t, "the attacks need a processor for themselves")
+	nightly(t, "its limits are delays that a listener would notice, so they need an idle machine")
 	t.Parallel()
 	needsVoice(t)
 	c, l := newCluster(t, "VOICE_PER_ORGANIZATION="+strconv.Itoa(seats), "LIMIT_USER=50000", "LIMIT_SYSTEM=60000"), newListener(t, "something")
