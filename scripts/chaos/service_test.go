@@ -232,7 +232,7 @@ func signUp(t *testing.T, url, name string, receiver *ledger) account {
 		endpoints = append(endpoints, cluster.PayEndpoint(receiver.url, tool, tool))
 	}
 	a.agent = cluster.CreateAgent(t, url, a.key, map[string]any{
-		"name": "Chaos", "systemPrompt": "Do as you are told.", "model": "openai/chaos",
+		"name": "Chaos", "systemPrompt": "Follow the instructions of the user.", "model": "openai/chaos",
 		"tools": map[string]any{"httpRequest": map[string]any{"enabled": true, "endpoints": endpoints}},
 	})
 	return a

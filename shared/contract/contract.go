@@ -86,36 +86,17 @@ func Dedupe(org string, endpoint Endpoint, keyOrRunID string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:18])
 }
 
-// lengthBytes is the size of a part's length in Hash.
-const lengthBytes = 8
-
 // Hash returns the SHA-256 of parts. Each part is prefixed with its length, so that different lists
 // of parts have different hashes.
 func Hash(parts ...string) []byte {
-	// Most parts are ids. They are joined in a buffer on the stack, because a hash that is written
-	// in pieces copies each of them to the heap.
-	size := 0
-	for _, p := range parts {
-		size += lengthBytes + len(p)
-	}
+	// Most parts are ids, which fit in this buffer on the stack. append allocates memory for others.
 	var buffer [512]byte
-	if size <= len(buffer) {
-		joined := buffer[:0]
-		for _, p := range parts {
-			joined = append(binary.BigEndian.AppendUint64(joined, uint64(len(p))), p...)
-		}
-		sum := sha256.Sum256(joined)
-		return sum[:]
-	}
-
-	h := sha256.New()
-	var length [lengthBytes]byte
+	joined := buffer[:0]
 	for _, p := range parts {
-		binary.BigEndian.PutUint64(length[:], uint64(len(p)))
-		_, _ = h.Write(length[:]) // a hash never fails
-		_, _ = h.Write([]byte(p)) // a hash never fails
+		joined = append(binary.BigEndian.AppendUint64(joined, uint64(len(p))), p...)
 	}
-	return h.Sum(nil)
+	sum := sha256.Sum256(joined)
+	return sum[:]
 }
 
 // Canonical returns JSON with sorted keys and without insignificant white space. Numbers keep their

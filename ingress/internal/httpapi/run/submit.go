@@ -45,8 +45,8 @@ func (h *Handler) accept(c *gin.Context, s *dispatch.Submission) (*pending, erro
 }
 
 // respond waits for the result of a run that accept has returned, and sends the result. If err is
-// not nil, it responds with this error. If there is no capacity for the response, the error names the
-// run, so that the client can read it later; see httpx.RefuseAnswer.
+// not nil, it responds with this error. If there is no capacity for the response, the error names
+// the run, so that the client can read it later; see httpx.RefuseAnswer.
 //
 // Thousands of requests wait in Await. The work before and after the wait is done on goroutines of
 // package offload, so that the stacks of the waiting goroutines stay small. The response is 200
@@ -73,11 +73,11 @@ func (h *Handler) FindOrAccept(c *gin.Context, s *dispatch.Submission, accepting
 	return h.Begin(c.Request.Context(), s, h.Charge(c), accepting)
 }
 
-// sendResult sends the result of a wait: the status 200 with the finished run, or 202 with the run's
-// state. The state is the current one if the request has waited, and otherwise the one in which
-// accept found or created the run. With 202, the headers Location and Retry-After contain the URL of
-// the run and the time after which the client should read it again. A large run is read only when
-// there is memory for it; see ReadAccepted.
+// sendResult sends the result of a wait: the status 200 with the finished run, or 202 with the
+// run's state. The state is the current one if the request has waited, and otherwise the one in
+// which accept found or created the run. With 202, the headers Location and Retry-After contain the
+// URL of the run and the time after which the client should read it again. A large run is read only
+// when there is memory for it; see ReadAccepted.
 func (h *Handler) sendResult(c *gin.Context, p *pending, result *dispatch.Result) error {
 	run := p.Run
 	switch {
