@@ -366,10 +366,11 @@ func TestMakingFilesWhileFilesGo(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
 	contents := [][]byte{randomBytes(mib+7, 1), []byte("small"), nil}
+	rounds := repetitions(t, 10, 25)
 	var wg sync.WaitGroup
 	for w := range 4 {
 		wg.Go(func() {
-			for n := range 25 {
+			for n := range rounds {
 				session := fmt.Sprint(w, " ", n)
 				c := r.mustClaim(r.accept(wideWindow, r.auto(session))[0].Run.Run.ID)
 				file := r.make(c.Held(), "1", blobdb.NewFile{Name: "a", Content: contents[n%2]}, blobdb.NewFile{Name: "b", Content: contents[2]})[0]
@@ -420,9 +421,10 @@ func TestTheSameContentStoredTwiceConcurrently(t *testing.T) {
 // A large file is read without holding all of it in memory. The test does not run in parallel,
 // because the allocations of other tests would count.
 func TestALargeFileIsReadInParts(t *testing.T) { //nolint:paralleltest // see above
+	const size = 24 * mib // three times the memory that may be held
 	b := newTestEnv(t)
 	file := func() domain.File {
-		return b.make(b.claimedRun(), "c", blobdb.NewFile{Name: "x", Content: randomBytes(64*mib, 1)})[0]
+		return b.make(b.claimedRun(), "c", blobdb.NewFile{Name: "x", Content: randomBytes(size, 1)})[0]
 	}()
 	_, r, err := b.s.Blobs.OpenFile(t.Context(), b.org, file.ID)
 	if err != nil {
@@ -447,7 +449,7 @@ func TestALargeFileIsReadInParts(t *testing.T) { //nolint:paralleltest // see ab
 		}
 		maximum = max(maximum, live())
 	}
-	if held := int64(maximum) - int64(before); total != 64*mib || held > 8*mib {
+	if held := int64(maximum) - int64(before); total != size || held > 8*mib {
 		t.Errorf("read %d bytes while memory grew by %d KiB", total, held>>10)
 	}
 	if err := r.Close(); err != nil {

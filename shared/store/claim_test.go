@@ -46,7 +46,8 @@ func acceptedIDs(accepted []queuedb.Accepted) (ids []string) {
 // the previous run of its session has finished.
 func TestRunsOfASessionNeverOverlap(t *testing.T) {
 	t.Parallel()
-	const processes, rounds = 4, 25
+	const processes = 4
+	rounds := repetitions(t, 10, 25)
 	m := newMeter(t)
 	line := sessionOrder{finishing: map[string]int{}}
 	var wg sync.WaitGroup

@@ -329,9 +329,10 @@ func TestDeletingAmidEverything(t *testing.T) {
 		defer mu.Unlock()
 		return len(deleted) >= 3 && gave.Load() >= 3
 	}
-	go func() { // stops when two seconds have passed and a run has read a document that was being deleted
+	seconds := repetitions(t, 1, 2)
+	go func() { // stops when these seconds have passed and a run has read a document that was being deleted
 		defer close(over)
-		for n := 0; n < 30 && (n < 2 || !enough()); n++ {
+		for n := 0; n < 30 && (n < seconds || !enough()); n++ {
 			<-time.After(time.Second)
 		}
 	}()

@@ -238,7 +238,8 @@ func TestErasingWhileMessagesArrive(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnvFor(t)
 	r.raw(`ALTER TABLE runs ADD CONSTRAINT whole CHECK (status IS NULL OR (result IS NULL) = (input::text = '{}'))`)
-	const writers, erasers, messages = 8, 3, 40
+	const writers, erasers = 8, 3
+	messages := repetitions(t, 12, 40)
 	var wg, writing sync.WaitGroup
 	for w := range writers {
 		writing.Add(1)

@@ -11,6 +11,17 @@ import (
 // tests mostly wait for the database. The flag -parallel overrides it.
 const sideBySide = 6
 
+// repetitions returns how often a test repeats concurrent operations: short times with -short,
+// otherwise full times. It logs the difference.
+func repetitions(t *testing.T, short, full int) int {
+	t.Helper()
+	if !testing.Short() {
+		return full
+	}
+	t.Logf("NOT TESTED without LONG=1: %d of %d rounds", full-short, full)
+	return short
+}
+
 func TestMain(m *testing.M) {
 	testkit.SideBySide(sideBySide)
 	os.Exit(m.Run())

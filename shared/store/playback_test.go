@@ -194,7 +194,7 @@ func TestPlaybackIsRemovedWithItsRun(t *testing.T) {
 func TestErasingDuringPlayback(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnvFor(t)
-	for n := range 40 {
+	for n := range repetitions(t, 15, 40) {
 		run := r.said(r.chat("usr_1", "s", "q"), "a")
 		var wg sync.WaitGroup
 		for range 3 {

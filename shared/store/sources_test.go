@@ -157,6 +157,7 @@ func TestReadingWhileReadersGo(t *testing.T) {
 	stop := make(chan struct{})
 	var pruning, wg sync.WaitGroup
 	pruned := 0
+	rounds := repetitions(t, 15, 40)
 	pruning.Go(func() {
 		for !isClosed(stop) {
 			n, err := r.s.Blobs.PruneSources(ctx, 9)
@@ -168,7 +169,7 @@ func TestReadingWhileReadersGo(t *testing.T) {
 	})
 	for w := range 4 {
 		wg.Go(func() {
-			for n := range 40 {
+			for n := range rounds {
 				session := fmt.Sprint(w, " ", n)
 				c := r.mustClaim(r.accept(wideWindow, r.auto(session))[0].Run.Run.ID)
 				r.keep(c.Held(), domain.Source{Text: fmt.Sprint(n % 2)})

@@ -558,18 +558,26 @@ func wantApart(t *testing.T, s *store.Store, asks, of *organization) {
 	t.Helper()
 	before := of.digest()
 	for _, p := range probes {
-		got, err := p.ask(t.Context(), s, asks.org, of)
-		for _, trace := range of.traces() {
-			if strings.Contains(fmt.Sprintf("%s", got), trace) {
-				t.Errorf("%s gave %s of another organization: %s (%v)", p.name, trace, got, err)
-				break
-			}
-		}
+		err := wantNoTrace(t, s, p, asks.org, of)
 		if after := of.digest(); after != before {
 			t.Errorf("%s changed another organization's rows (%v)", p.name, err)
 			before = after
 		}
 	}
+}
+
+// wantNoTrace sends one probe in the name of the organization asks. It fails the test if the answer
+// contains data of the organization of. It returns the error of the probe.
+func wantNoTrace(t *testing.T, s *store.Store, p probe, asks string, of *organization) error {
+	t.Helper()
+	got, err := p.ask(t.Context(), s, asks, of)
+	for _, trace := range of.traces() {
+		if strings.Contains(fmt.Sprintf("%s", got), trace) {
+			t.Errorf("%s gave %s of another organization: %s (%v)", p.name, trace, got, err)
+			break
+		}
+	}
+	return err
 }
 
 func TestOrganizationsAreKeptApart(t *testing.T) {
@@ -650,12 +658,18 @@ func sabotaged(t *testing.T, dsn string) (*store.Store, *testkit.Sabotage) {
 }
 
 // The name of an organization is never parsed as a list of organizations, even if it looks like
-// one.
+// one. The rows of the other organization are compared once for each name.
 func TestAnOrganizationIsNotParsedAsAList(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)
 	a, b := newOrganization(t, s, raw, "ada"), newOrganization(t, s, raw, "bob")
+	before := b.digest()
 	for _, org := range []string{a.org + "," + b.org, "," + b.org, b.org + ",", "'" + b.org, id.New(id.Organization)} {
-		wantApart(t, s, &organization{testEnv: &testEnv{T: t, org: org}}, b)
+		for _, p := range probes {
+			_ = wantNoTrace(t, s, p, org, b) // most probes fail for such a name
+		}
+		if b.digest() != before {
+			t.Errorf("%q changed another organization's rows", org)
+		}
 	}
 }
