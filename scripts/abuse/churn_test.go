@@ -228,7 +228,7 @@ func strangersChurn(t *testing.T, s *service) { //nolint:thelper // a subtest, n
 		home.documents(pace(600 * time.Millisecond)),
 	}}
 
-	s.judge(t, formPlan(plan{rounds: 3, each: 1500 * time.Millisecond}), v, attack{
+	s.judge(t, formPlan(plan{rounds: 3, each: 1500 * time.Millisecond, again: refill}), v, attack{
 		run: c.run, begun: c.begun, sent: &c.sent, shows: map[string]int{
 			"upload cut off":      10,
 			"slow upload cut off": uploaders * uploadsEach / 2,

@@ -30,7 +30,7 @@ const (
 	maxQuiet = 3
 	maxTries = 4
 	// refill is the time in which the rate limit restores half of a minute's requests. In the short
-	// form, a measurement sends that number of requests in one burst.
+	// form, most measurements send about that number of requests in one burst.
 	refill = 30 * time.Second
 )
 
@@ -53,6 +53,7 @@ type attack struct {
 type plan struct {
 	rounds int
 	each   time.Duration // duration of each part of a round: alone, and during the attack
+	again  time.Duration // pause before another measurement, in which the limits of victim and attackers recover
 }
 
 // formPlan returns the plan of the test's form: the argument short in the short form, and a plan of
@@ -94,8 +95,8 @@ func (s *service) judge(t *testing.T, p plan, v *victim, a attack) {
 	quiet := map[string]int{} // for each probe, the number of consecutive measurements above the bound on a quiet machine
 	last := map[string]string{}
 	for tries := 0; tries < maxTries && len(open) > 0 && len(v.refused) == 0; tries++ {
-		if tries > 0 && testing.Short() {
-			_ = lifecycle.Sleep(t.Context(), refill)
+		if tries > 0 {
+			_ = lifecycle.Sleep(t.Context(), p.again)
 		}
 		m := s.measure(t, p, v, a)
 		last = v.above(m)

@@ -128,7 +128,7 @@ func keyFloods(t *testing.T, s *service) { //nolint:thelper // a subtest, not a 
 	}
 
 	v := &victim{probes: []probe{home.triggers(pace(80 * time.Millisecond)), home.lists(pace(120 * time.Millisecond))}}
-	s.judge(t, formPlan(plan{rounds: 3, each: 1200 * time.Millisecond}), v, attack{
+	s.judge(t, formPlan(plan{rounds: 3, each: 1200 * time.Millisecond, again: refill}), v, attack{
 		run: k.run, sent: &k.sent, shows: map[string]int{
 			ofUser + " 200": userTotal / 4, ofUser + " 429": 20, ofOrganization + " 200": userTotal / 4, ofOrganization + " 429": 20,
 		},

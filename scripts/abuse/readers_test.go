@@ -197,7 +197,7 @@ func slowReaders(t *testing.T, s *service) { //nolint:thelper // a subtest, not 
 
 	r := newSlowReading(t, s)
 	v := &victim{probes: []probe{home.lists(pace(60 * time.Millisecond)), home.chats(pace(120 * time.Millisecond))}}
-	s.judge(t, formPlan(plan{rounds: 3, each: 1200 * time.Millisecond}), v, attack{
+	s.judge(t, formPlan(plan{rounds: 3, each: 1200 * time.Millisecond, again: refill}), v, attack{
 		run: r.run, begun: r.begun, sent: &r.sent, shows: map[string]int{
 			"session 200":               readersOrganizations,
 			"run 200":                   readersOrganizations,

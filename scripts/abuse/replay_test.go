@@ -67,7 +67,7 @@ func replayFloods(t *testing.T, s *service) { //nolint:thelper // a subtest, not
 	flood.replay(t.Context(), large).want(t, http.StatusOK)
 	var sent tally
 	v := &victim{probes: []probe{home.replays(pace(40 * time.Millisecond)), home.lists(pace(60 * time.Millisecond))}}
-	s.judge(t, formPlan(plan{rounds: 3, each: 1200 * time.Millisecond}), v, attack{
+	s.judge(t, formPlan(plan{rounds: 3, each: 1200 * time.Millisecond, again: refill}), v, attack{
 		run: func(ctx context.Context) {
 			paced(ctx, replayEvery, replayCallers, func(ctx context.Context, _ int) { sent.add(ctx, "replay", flood.replay(ctx, large)) })
 		},

@@ -79,7 +79,7 @@ func wrongSignatures(t *testing.T, s *service) { //nolint:thelper // a subtest, 
 		home.logins(pace(500 * time.Millisecond)),
 	}}
 
-	s.judge(t, formPlan(plan{rounds: 3, each: 1200 * time.Millisecond}), v, attack{
+	s.judge(t, formPlan(plan{rounds: 3, each: 1200 * time.Millisecond, again: refill}), v, attack{
 		run: flood.run, sent: &flood.sent, shows: map[string]int{
 			"small 401": 100,
 			"small 429": 20,

@@ -1,6 +1,7 @@
 package crashpoints
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -109,33 +110,76 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestShortForm tests some rows and pairs on one environment, one after the other. To save half a
-// minute for each, it expires the leases of agent workers in the database.
-func TestShortForm(t *testing.T) { //nolint:tparallel // the subtests share processes
+// shortLanes is the number of environments for TestShortForm. The tests mostly wait for intervals of
+// the sweeper and for timeouts.
+const shortLanes = 3
+
+// shortCase is a row or a pair that TestShortForm tests.
+type shortCase struct {
+	name  string
+	lease bool // whether a lease must expire
+	test  func(b *testEnv)
+}
+
+// shortCases returns the cases of TestShortForm. The cases in which no lease must expire come first,
+// because no lease expires in the first half minute of a database server.
+func shortCases() (cases []shortCase) {
+	for n, r := range rows {
+		if r.short {
+			cases = append(cases, shortCase{r.name, r.strikes[0].role == agent, func(b *testEnv) { b.strike(r, "-"+strconv.Itoa(n), b.loseLeases) }})
+		}
+	}
+
+	for _, p := range shortPairs {
+		cases = append(cases, shortCase{p.name(), p.first.role == agent || p.second.role == agent, func(b *testEnv) { b.twice(p) }})
+	}
+
+	slices.SortStableFunc(cases, func(a, b shortCase) int {
+		switch {
+		case a.lease == b.lease:
+			return 0
+		case b.lease:
+			return -1
+		}
+		return 1
+	})
+	return cases
+}
+
+// TestShortForm tests some rows and pairs. Each environment tests one case after another. To save
+// half a minute for each case, the test expires the leases of agent workers in the database.
+func TestShortForm(t *testing.T) {
 	t.Parallel()
 	if !testing.Short() {
 		t.Skip("TestRows and TestPairs test all rows and pairs")
 	}
 
-	b := newTestEnv(t, options{})
-	b.awaitUptime()
-	tested := 0
-	for n, r := range rows {
-		if !r.short {
-			continue
-		}
-		tested++
-		if !t.Run(r.name, func(t *testing.T) { b.within(t).strike(r, "-"+strconv.Itoa(n), b.loseLeases) }) {
-			return // other rows cannot use the environment in this state
-		}
+	cases := shortCases()
+	next := make(chan shortCase, len(cases))
+	for _, c := range cases {
+		next <- c
 	}
 
-	for _, p := range shortPairs {
-		if !t.Run(p.name(), func(t *testing.T) { b.within(t).twice(p) }) {
-			return
-		}
+	close(next)
+	for lane := range shortLanes {
+		t.Run("lane "+strconv.Itoa(lane), func(t *testing.T) {
+			t.Parallel()
+			b := newTestEnv(t, options{})
+			for c := range next {
+				passed := t.Run(c.name, func(t *testing.T) {
+					if b.within(t); c.lease {
+						b.awaitUptime()
+					}
+					c.test(b)
+				})
+				if !passed {
+					return // other cases cannot use the environment in this state
+				}
+			}
+		})
 	}
-	all := len(pairs())
+
+	tested, all := len(cases)-len(shortPairs), len(pairs())
 	t.Logf("NOT TESTED without LONG=1: %d of %d rows, %d of %d pairs", len(rows)-tested, len(rows), all-len(shortPairs), all)
 }
 

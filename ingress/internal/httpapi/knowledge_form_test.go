@@ -122,14 +122,16 @@ type endlessBody struct {
 	n           int
 }
 
-func (e *endlessBody) Read(p []byte) (int, error) {
-	if e.n < len(e.head) {
-		n := copy(p, e.head[e.n:])
-		e.n += n
-		return n, nil
+func (e *endlessBody) Read(p []byte) (n int, err error) {
+	for n < len(p) {
+		var copied int
+		if e.n < len(e.head) {
+			copied = copy(p[n:], e.head[e.n:])
+		} else {
+			copied = copy(p[n:], e.again[(e.n-len(e.head))%len(e.again):])
+		}
+		n, e.n = n+copied, e.n+copied
 	}
-	n := copy(p, e.again[(e.n-len(e.head))%len(e.again):])
-	e.n += n
 	return n, nil
 }
 

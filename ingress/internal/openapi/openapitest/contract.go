@@ -112,12 +112,14 @@ func (c *Contract) validJSON(pointer string, text []byte) error {
 	return c.valid(pointer, value)
 }
 
-// pointer appends member names to a JSON pointer. Characters that have a meaning in pointers or
-// URLs are escaped.
+// escapeMember escapes the characters of a member's name that have a meaning in pointers or URLs.
+// It is created once, because every exchange needs several pointers.
+var escapeMember = strings.NewReplacer("~", "~0", "/", "~1", "%", "%25", " ", "%20", "{", "%7B", "}", "%7D")
+
+// pointer appends member names to a JSON pointer, and escapes them.
 func pointer(base string, names ...string) string {
-	escape := strings.NewReplacer("~", "~0", "/", "~1", "%", "%25", " ", "%20", "{", "%7B", "}", "%7D")
 	for _, name := range names {
-		base += "/" + escape.Replace(name)
+		base += "/" + escapeMember.Replace(name)
 	}
 	return base
 }
