@@ -185,6 +185,7 @@ func TestQuestionsOfNewAgent(t *testing.T) {
 	p := open(t).signIn(signUp(t))
 	p.visit("/dashboard/agents?new=1")
 	dialog := p.in("dialog", "New agent")
+	dialog.is("radio", "Researcher") // the list of templates has loaded, so it moves no field any more
 	dialog.fill("Name", "Host")
 	dialog.fill("System prompt", "Greet the guests.")
 	dialog.fill("Suggested questions", "Where are you?\nWhere are you?")

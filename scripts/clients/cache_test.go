@@ -17,7 +17,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// keptFor is the time after which an unused directory is removed from the cache.
+// keptFor is the time after which an unused directory is removed, if one for other inputs is
+// filled. It is shorter than that of testkit.CacheDir, because the directories are large.
 const keptFor = 48 * time.Hour
 
 // inputs is the hash of everything that determines the content of a directory in the cache.
@@ -102,21 +103,17 @@ func (in *inputs) files(t *testing.T, path ...string) *inputs {
 // they must not change it.
 func cached(t *testing.T, name string, in *inputs, fill func(draft string)) (dir string) {
 	t.Helper()
-	cache, err := os.UserCacheDir()
+	cache, err := testkit.CacheDir()
 	if err != nil {
-		t.Fatal(err) // npm would fail without a home directory, too
+		t.Fatal(err)
 	}
 
-	cache = filepath.Join(cache, "parley-test")
 	prefix := "clients-" + name + "-"
 	dir = filepath.Join(cache, prefix+hex.EncodeToString(in.sum.Sum(nil)[:8]))
-	if os.Chtimes(dir, time.Time{}, time.Now()) == nil { // the directory exists; record its use
+	if testkit.Used(dir) {
 		return dir
 	}
 
-	if err := os.MkdirAll(cache, 0o700); err != nil {
-		t.Fatal(err)
-	}
 	dropUnused(filepath.Join(cache, prefix+"*"))
 	draft, err := os.MkdirTemp(cache, prefix+"draft-") //nolint:usetesting // renamed to dir, which all test processes share
 	if err != nil {

@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"crypto/rand"
 	"net/http"
 	"testing"
 	"time"
@@ -102,14 +103,15 @@ func TestFrameworks(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
 	s := withTestEnv(t)
+	mark := rand.Text()[:8] // the test may be repeated in the same environment
 	asked := func(name string) int {
-		return s.model.Count("slowly retried-" + name + "- one two three four five six seven eight nine ten")
+		return s.model.Count("slowly retried-" + name + "-" + mark + " one two three four five six seven eight nine ten")
 	}
 	proxy := s.faults(t)
 	dropping, leaving := proxy.DropFirst(), proxy.DropWhen(func() bool { return asked("openai-agents") > 0 })
 	var got struct{ Frameworks int }
 	env := append(openAIEnvironment(t, s),
-		"DROPPING_URL="+dropping.URL, "LEAVING_URL="+leaving.URL, "LAMPS_ID="+s.agent(t, map[string]any{"model": "offline"}))
+		"DROPPING_URL="+dropping.URL, "LEAVING_URL="+leaving.URL, "MARK="+mark, "LAMPS_ID="+s.agent(t, map[string]any{"model": "offline"}))
 	decode(t, []byte(s.node(t, "frameworks.mjs", env...)), &got)
 	if got.Frameworks != 5 || dropping.Faults() != 4 || leaving.Faults() != 1 {
 		t.Errorf("%+v, %d and %d faults", got, dropping.Faults(), leaving.Faults())

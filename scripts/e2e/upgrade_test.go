@@ -76,15 +76,15 @@ func treeBefore(t *testing.T) (dir string) {
 		skipLoudly(t, fmt.Sprintf("the repository's history here does not have %.7s: %v: %s", releaseBefore, err, bytes.TrimSpace(said)))
 	}
 
-	cache, err := os.UserCacheDir()
+	cache, err := testkit.CacheDir()
 	if err != nil {
-		cache = t.TempDir() // without a home directory, there is no permanent cache, and each test builds the release again
+		t.Fatal(err)
 	}
 
 	// The source tree stays in this directory, so that later builds of the release can use Go's
 	// build cache.
-	dir = filepath.Join(cache, "parley-test", "release-"+releaseBefore[:12])
-	if _, err := os.Stat(dir); err != nil {
+	dir = filepath.Join(cache, "release-"+releaseBefore[:12])
+	if !testkit.Used(dir) {
 		unpack(t, root, dir)
 	}
 	return dir

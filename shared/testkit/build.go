@@ -92,7 +92,7 @@ func build(tb testing.TB, dir, pkg, tag string, race bool, env ...string) string
 // compile writes the program into a directory derived from its inputs. go build skips programs that
 // are up to date.
 func compile(ctx context.Context, dir, pkg, tag string, race bool, env []string) (path string, err error) {
-	cache, err := cacheDir()
+	cache, err := CacheDir()
 	if err != nil {
 		return "", err
 	}
@@ -102,6 +102,7 @@ func compile(ctx context.Context, dir, pkg, tag string, race bool, env []string)
 	if err := os.MkdirAll(target, 0o700); err != nil {
 		return "", fmt.Errorf("creating cache: %w", err)
 	}
+	Used(target)
 
 	lock, err := awaitLock(ctx, filepath.Join(target, "lock"))
 	if err != nil {

@@ -57,7 +57,7 @@ var cachedCluster = sync.OnceValues(func() (path string, err error) {
 	if err != nil {
 		return "", err
 	}
-	cache, err := cacheDir()
+	cache, err := CacheDir()
 	if err != nil {
 		return "", err
 	}
@@ -72,7 +72,7 @@ var cachedCluster = sync.OnceValues(func() (path string, err error) {
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
 	path = filepath.Join(dir, "done")
-	if os.Chtimes(path, time.Time{}, time.Now()) == nil { // the cluster exists; record its use
+	if Used(path) {
 		return path, nil
 	}
 	dropClusters(cache)
@@ -128,17 +128,4 @@ func fillCluster(ctx context.Context, server *pgserver.Server) error {
 		return err
 	}
 	return databases.admin.Close()
-}
-
-// cacheDir returns the cache directory that all test processes of this user share.
-func cacheDir() (string, error) {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		cache = os.TempDir() // no home directory: use a temporary cache
-	}
-	dir := filepath.Join(cache, "parley-test")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", fmt.Errorf("creating cache: %w", err)
-	}
-	return dir, nil
 }

@@ -13,7 +13,7 @@ import { Output, generateText, jsonSchema, streamText } from "ai";
 import { clientOf } from "./features.mjs";
 import { cancelled, long, runsOf, shows } from "./runs.mjs";
 
-const { PARLEY_BASE_URL, PARLEY_API_KEY, DROPPING_URL, LEAVING_URL, AGENT_ID, ASKS_ID, ECHO_ID, KNOWS_ID, LAMPS_ID, QUESTION, STUB_ID } = process.env;
+const { PARLEY_BASE_URL, PARLEY_API_KEY, DROPPING_URL, LEAVING_URL, AGENT_ID, ASKS_ID, ECHO_ID, KNOWS_ID, LAMPS_ID, MARK, QUESTION, STUB_ID } = process.env;
 const lamp = { type: "object", properties: { watts: { type: "integer" } }, required: ["watts"], additionalProperties: false };
 
 // Each framework has three functions. ask returns an answer's text, and its citations if the
@@ -122,7 +122,7 @@ async function refusal(call) {
 }
 
 async function check(name, framework) {
-  const mark = name.replace(/\W+/g, "-");
+  const mark = name.replace(/\W+/g, "-") + MARK; // part of prompts, session IDs and idempotency keys
   const { works, refuses, lacks } = clientOf(name);
   assert.match((await framework.ask(AGENT_ID, "What is 12 * 12?")).text, /144/);
   const pieces = [];

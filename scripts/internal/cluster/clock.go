@@ -67,13 +67,13 @@ func Skewed(tb testing.TB) (path string, err error) {
 	changed := strings.Replace(string(source), nowCall, strings.Replace(nowCall, "\n", "\n\tsec += parleyTestOffset\n", 1), 1)
 	// The file names are the same for every build in a checkout, so that Go's build cache can be
 	// used.
-	cache, err := os.UserCacheDir()
+	cache, err := testkit.CacheDir()
 	if err != nil {
 		return "", err
 	}
 
 	checkout := sha256.Sum256([]byte(testkit.Root(tb)))
-	dir := filepath.Join(cache, "parley-test", "skewed-"+hex.EncodeToString(checkout[:6]))
+	dir := filepath.Join(cache, "skewed-"+hex.EncodeToString(checkout[:6]))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}

@@ -184,15 +184,15 @@ func cached(t *testing.T, to, program string, input []byte, makePDF func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cache, err := os.UserCacheDir()
+	cache, err := testkit.CacheDir()
 	if err != nil {
-		makePDF()
-		return
+		t.Fatal(err)
 	}
 
 	key := sha256.Sum256(fmt.Appendf(slices.Clone(input), "%s %d %s", program, info.Size(), info.ModTime().UTC()))
-	path := filepath.Join(cache, "parley-test", "pdf-"+hex.EncodeToString(key[:8]))
+	path := filepath.Join(cache, "pdf-"+hex.EncodeToString(key[:8]))
 	if content, err := os.ReadFile(path); err == nil {
+		testkit.Used(path)
 		if err := os.WriteFile(to, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -201,9 +201,6 @@ func cached(t *testing.T, to, program string, input []byte, makePDF func()) {
 
 	makePDF()
 	content, err := os.ReadFile(to)
-	if err == nil {
-		err = os.MkdirAll(filepath.Dir(path), 0o700)
-	}
 	draft := fmt.Sprintf("%s-%d", path, os.Getpid()) // renamed, so that the cache never has a part of a file
 	if err == nil {
 		err = os.WriteFile(draft, content, 0o600)
