@@ -130,7 +130,7 @@ func (b *bombAttack) statuses(ctx context.Context, p *person) map[string]string 
 }
 
 func (b *bombAttack) remove(ctx context.Context, p *person, id string) {
-	if a := p.do(ctx, http.MethodDelete, "/api/knowledge?id="+id, p.byKey(), nil); a.ok(http.StatusOK) != nil {
+	if a := p.do(ctx, http.MethodDelete, "/api/knowledge?id="+id, p.byKey(), nil); a.Check(http.StatusOK) != nil {
 		return
 	}
 	b.mu.Lock()

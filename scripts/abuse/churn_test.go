@@ -113,7 +113,7 @@ func (c *churn) upload(ctx context.Context, _ int) {
 	a := c.stranger.post(ctx, "/api/knowledge", by, &inPieces{
 		ctx: ctx, rest: beginning, piece: 4 << 10, pause: time.Second, announced: true,
 	})
-	if a.err != nil {
+	if a.Err != nil {
 		c.sent.count("upload cut off")
 		return
 	}
@@ -131,7 +131,7 @@ func (c *churn) trickle(ctx context.Context, n int) {
 
 	for ctx.Err() == nil {
 		a := from.post(ctx, "/api/knowledge", by, &inPieces{ctx: ctx, rest: beginning, piece: 4 << 10, pause: 200 * time.Millisecond, announced: true})
-		if a.err != nil {
+		if a.Err != nil {
 			c.sent.count("slow upload cut off")
 			continue
 		}
@@ -147,7 +147,7 @@ func (c *churn) body(ctx context.Context, n int) {
 	a := to.send(ctx, c.senders[n%len(c.senders)], strconv.Itoa(n), wrongSignature, &inPieces{
 		ctx: ctx, rest: zeros[:], piece: 64 << 10, pause: piecePause, announced: n%2 == 0,
 	})
-	if a.err != nil {
+	if a.Err != nil {
 		c.sent.count("large body cut off")
 		return
 	}

@@ -1,14 +1,13 @@
 package abuse
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"mime/multipart"
 	"net/http"
 	"time"
 
+	"parley/scripts/internal/api"
 	"parley/shared/lifecycle"
 )
 
@@ -17,27 +16,15 @@ const documentWithin = 20 * time.Second
 
 // upload uploads a document as a form and returns the document's ID. The ID is empty if the service
 // did not accept the document.
-func (p *person) upload(ctx context.Context, name, content string) (a answer, id string) {
-	var body bytes.Buffer
-	form := multipart.NewWriter(&body)
-	part, err := form.CreateFormFile("file", name)
-	if err == nil {
-		_, err = part.Write([]byte(content))
-	}
-	if err == nil {
-		err = form.Close()
-	}
-	if err != nil {
-		return answer{err: err}, ""
-	}
-
+func (p *person) upload(ctx context.Context, name, content string) (a api.Answer, id string) {
 	by := p.byKey()
-	by["Content-Type"] = form.FormDataContentType()
-	a = p.post(ctx, "/api/knowledge", by, body.Bytes())
+	body, contentType := api.Form(name, []byte(content), nil)
+	by["Content-Type"] = contentType
+	a = p.post(ctx, "/api/knowledge", by, body)
 	var made struct {
 		ID string `json:"id"`
 	}
-	if a.ok(http.StatusAccepted) != nil || json.Unmarshal(a.body, &made) != nil {
+	if a.Check(http.StatusAccepted) != nil || json.Unmarshal(a.Body, &made) != nil {
 		return a, ""
 	}
 	return a, made.ID
@@ -46,20 +33,20 @@ func (p *person) upload(ctx context.Context, name, content string) (a answer, id
 // status returns a document's status.
 func (p *person) status(ctx context.Context, id string) (string, error) {
 	a := p.get(ctx, "/api/knowledge?id="+id, p.bearer())
-	if err := a.ok(http.StatusOK); err != nil {
+	if err := a.Check(http.StatusOK); err != nil {
 		return "", err
 	}
 	var d struct {
 		Status string `json:"status"`
 	}
-	err := json.Unmarshal(a.body, &d)
+	err := json.Unmarshal(a.Body, &d)
 	return d.Status, err
 }
 
 // ready uploads a document and waits until it is ready.
 func (p *person) ready(ctx context.Context, name, content string) error {
 	a, id := p.upload(ctx, name, content)
-	if err := a.ok(http.StatusAccepted); err != nil {
+	if err := a.Check(http.StatusAccepted); err != nil {
 		return err
 	}
 

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"parley/scripts/internal/api"
 )
 
 // hook is a webhook that a person has created.
@@ -29,13 +31,13 @@ func (p *person) newHook(t *testing.T, name, source string) *hook {
 	}
 	p.post(t.Context(), "/api/hooks", p.byKey(), map[string]any{
 		"name": name, "agentId": p.agent, "source": source, "secret": h.secret, "messageTemplate": "A delivery came: {{a}}.",
-	}).want(t, http.StatusCreated).into(t, &made)
+	}).Want(t, http.StatusCreated).Into(t, &made)
 	h.path = "/api/hooks/receive/" + made.ID
 	return h
 }
 
 // deliver sends a signed delivery of about size bytes. It sends a large delivery in two pieces.
-func (h *hook) deliver(ctx context.Context, by *client, id string, size int) answer {
+func (h *hook) deliver(ctx context.Context, by *client, id string, size int) api.Answer {
 	body := payload(id, size)
 	mac := hmac.New(sha256.New, []byte(h.secret))
 	_, _ = mac.Write(body) // a hash never fails
@@ -48,7 +50,7 @@ func (h *hook) deliver(ctx context.Context, by *client, id string, size int) ans
 const piecePause = 100 * time.Millisecond
 
 // send sends a delivery with the given signature, which may be wrong.
-func (h *hook) send(ctx context.Context, by *client, id, signature string, body any) answer {
+func (h *hook) send(ctx context.Context, by *client, id, signature string, body any) api.Answer {
 	signature = "sha256=" + signature
 	return by.post(ctx, h.path, header{
 		"X-GitHub-Event": "push", "X-GitHub-Delivery": id, "X-Hub-Signature-256": signature, "X-Signature": signature,

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/scripts/internal/api"
 	"parley/shared/lifecycle"
 )
 
@@ -243,10 +244,10 @@ type tally struct {
 
 // add counts a response by the name of its request and by its status. It ignores a request that was
 // canceled because the attack ended.
-func (c *tally) add(ctx context.Context, what string, a answer) {
+func (c *tally) add(ctx context.Context, what string, a api.Answer) {
 	switch {
-	case a.err == nil:
-		c.count(fmt.Sprintf("%s %d", what, a.status))
+	case a.Err == nil:
+		c.count(fmt.Sprintf("%s %d", what, a.Status))
 	case ctx.Err() == nil:
 		c.count(what + " without answer")
 	}

@@ -45,7 +45,7 @@ func newKeyFlood(t *testing.T, s *service) *keyFlood {
 	for n := range maxOrganizations {
 		a := k.post(t.Context(), "/api/organizations", k.bearer(), map[string]any{"name": fmt.Sprint("Another ", n)})
 		k.sent.add(t.Context(), "organization", a)
-		if a.status != http.StatusCreated {
+		if a.Status != http.StatusCreated {
 			break
 		}
 		k.owned++
@@ -55,13 +55,13 @@ func newKeyFlood(t *testing.T, s *service) *keyFlood {
 		for n := range maxKeys + 1 {
 			a := k.post(t.Context(), "/api/keys", k.bearer(), map[string]any{"name": fmt.Sprint("key ", n), "scope": scope})
 			k.sent.add(t.Context(), "key of "+scope, a)
-			if a.status != http.StatusCreated {
+			if a.Status != http.StatusCreated {
 				break
 			}
 			var made struct {
 				Key string `json:"key"`
 			}
-			a.into(t, &made)
+			a.Into(t, &made)
 			if scope == "user" {
 				k.own = append(k.own, made.Key)
 			} else {

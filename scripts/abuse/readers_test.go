@@ -55,7 +55,7 @@ func newSlowReading(t *testing.T, s *service) *slowReadAttack {
 			for range largeTurns {
 				a := p.post(t.Context(), "/api/agents?action=chat&id="+p.agent, p.byKey(),
 					map[string]any{"message": strings.Repeat("\U0001F4A3", largeCharacters), "sessionId": "large"})
-				if err := a.ok(http.StatusOK); err != nil {
+				if err := a.Check(http.StatusOK); err != nil {
 					t.Errorf("starting a chat with a large answer: %v", err)
 					return
 				}
@@ -76,7 +76,7 @@ func (p *person) largeRun(t *testing.T) (path string) {
 	var run struct {
 		ID string `json:"id"`
 	}
-	if err := cmp.Or(a.ok(http.StatusOK), json.Unmarshal(a.body, &run)); err != nil {
+	if err := cmp.Or(a.Check(http.StatusOK), json.Unmarshal(a.Body, &run)); err != nil {
 		t.Errorf("chat with the largest message: %v", err)
 	}
 	return "/api/runs?id=" + run.ID
@@ -192,7 +192,7 @@ func (r *slowReadAttack) begun(ctx context.Context) {
 func slowReaders(t *testing.T, s *service) { //nolint:thelper // a subtest, not a helper
 	home := s.signUp(t, victimAddress).withKey(t).withAgent(t)
 	for n := range 25 {
-		home.trigger(t.Context(), home.key, fmt.Sprint("before ", n)).want(t, http.StatusOK)
+		home.trigger(t.Context(), home.key, fmt.Sprint("before ", n)).Want(t, http.StatusOK)
 	}
 
 	r := newSlowReading(t, s)

@@ -2,13 +2,14 @@ package abuse
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
+
+	"parley/scripts/internal/api"
 )
 
 const (
@@ -19,22 +20,15 @@ const (
 
 // replay repeats a run-automation request with the person's API key. The service responds with the
 // stored result, and replay returns the beginning of the response.
-func (p *person) replay(ctx context.Context, message string) answer {
-	body, err := json.Marshal(map[string]any{"target": p.agent, "input": map[string]any{"message": message}, "idempotencyKey": replayKey})
+func (p *person) replay(ctx context.Context, message string) api.Answer {
+	body := map[string]any{"target": p.agent, "input": map[string]any{"message": message}, "idempotencyKey": replayKey}
+	req, err := api.NewRequest(ctx, http.MethodPost, p.url+"/api/internal/run-automation", p.byKey(), body)
 	if err != nil {
-		return answer{err: err}
+		return api.Answer{Err: err}
 	}
-
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url+"/api/internal/run-automation", strings.NewReader(string(body)))
-	if err != nil {
-		return answer{err: err}
-	}
-
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("X-Api-Key", p.key)
 	res, err := p.http.Do(req)
 	if err != nil {
-		return answer{err: err}
+		return api.Answer{Err: err}
 	}
 	defer res.Body.Close()
 
@@ -42,17 +36,17 @@ func (p *person) replay(ctx context.Context, message string) answer {
 	if err == nil {
 		_, err = io.Copy(io.Discard, res.Body)
 	}
-	return answer{status: res.StatusCode, header: res.Header, body: begins, err: err}
+	return api.Answer{Status: res.StatusCode, Header: res.Header, Body: begins, Err: err}
 }
 
 // replays is a probe that repeats the request of a finished automation.
 func (p *person) replays(every time.Duration) probe {
 	return probe{name: "replay", every: every, send: func(ctx context.Context, _ int) error {
 		a := p.replay(ctx, "small")
-		if err := a.ok(http.StatusOK); err != nil {
+		if err := a.Check(http.StatusOK); err != nil {
 			return err
 		}
-		if a.header.Get("Idempotency-Replayed") != "true" {
+		if !a.IsReplay() {
 			return fmt.Errorf("the response is not a replay")
 		}
 		return nil
@@ -62,9 +56,9 @@ func (p *person) replays(every time.Duration) probe {
 // replayFloods is an attack that repeatedly requests the result of one run on many connections.
 func replayFloods(t *testing.T, s *service) { //nolint:thelper // a subtest, not a helper
 	home, flood := s.signUp(t, victimAddress).withKey(t).withAgent(t), s.signUp(t, s.stranger()).withKey(t).withAgent(t)
-	home.replay(t.Context(), "small").want(t, http.StatusOK)
+	home.replay(t.Context(), "small").Want(t, http.StatusOK)
 	large := strings.Repeat("\U0001F4A3", largeCharacters) // 4 bytes per character; the run object contains the text twice
-	flood.replay(t.Context(), large).want(t, http.StatusOK)
+	flood.replay(t.Context(), large).Want(t, http.StatusOK)
 	var sent tally
 	v := &victim{probes: []probe{home.replays(pace(40 * time.Millisecond)), home.lists(pace(60 * time.Millisecond))}}
 	s.judge(t, formPlan(plan{rounds: 3, each: 1200 * time.Millisecond, again: refill}), v, attack{

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"parley/scripts/internal/api"
 	"parley/scripts/internal/quickstart"
 	"parley/shared/testkit"
 )
@@ -67,7 +68,7 @@ func (s *service) signUp(t *testing.T, address string) *person {
 			ID string `json:"id"`
 		} `json:"organization"`
 	}
-	p.post(t.Context(), "/api/auth/signup", nil, p.credentials()).want(t, http.StatusCreated).into(t, &made)
+	p.post(t.Context(), "/api/auth/signup", nil, p.credentials()).Want(t, http.StatusCreated).Into(t, &made)
 	p.token, p.organization = made.Token, made.Organization.ID
 	return p
 }
@@ -90,7 +91,7 @@ func (p *person) newKey(t *testing.T, scope string) string {
 	var made struct {
 		Key string `json:"key"`
 	}
-	p.post(t.Context(), "/api/keys", p.bearer(), map[string]any{"name": "abuse", "scope": scope}).want(t, http.StatusCreated).into(t, &made)
+	p.post(t.Context(), "/api/keys", p.bearer(), map[string]any{"name": "abuse", "scope": scope}).Want(t, http.StatusCreated).Into(t, &made)
 	return made.Key
 }
 
@@ -103,18 +104,18 @@ func (p *person) withAgent(t *testing.T) *person {
 	p.post(t.Context(), "/api/agents", p.bearer(), map[string]any{
 		"name": "Abuse", "systemPrompt": "Repeat the message.", "model": "offline/echo",
 		"allowedCallers": []string{"user", "system"}, "tools": map[string]any{},
-	}).want(t, http.StatusCreated).into(t, &made)
+	}).Want(t, http.StatusCreated).Into(t, &made)
 	p.agent = made.ID
 	return p
 }
 
 // chat sends a message to the person's agent and waits for the answer.
-func (p *person) chat(ctx context.Context, by header, message string) answer {
+func (p *person) chat(ctx context.Context, by header, message string) api.Answer {
 	return p.post(ctx, "/api/agents?action=chat&id="+p.agent, by, map[string]any{"message": message, "sessionId": rand.Text()})
 }
 
 // trigger starts a run of the person's agent with a run-automation request, as a scheduler would.
-func (p *person) trigger(ctx context.Context, key, message string) answer {
+func (p *person) trigger(ctx context.Context, key, message string) api.Answer {
 	return p.post(ctx, "/api/internal/run-automation", header{"X-Api-Key": key},
 		map[string]any{"target": p.agent, "input": map[string]any{"message": message}})
 }

@@ -69,7 +69,7 @@ func wrongSignatures(t *testing.T, s *service) { //nolint:thelper // a subtest, 
 	home := s.signUp(t, victimAddress).withKey(t).withAgent(t)
 	small, large := home.newHook(t, "small", "hmac"), home.newHook(t, "large", "github")
 	for _, h := range []*hook{small, large} { // the service must have received valid deliveries from the victim's address before the attack
-		h.deliver(t.Context(), home.client, "first", 1).want(t, http.StatusAccepted)
+		h.deliver(t.Context(), home.client, "first", 1).Want(t, http.StatusAccepted)
 	}
 
 	flood := newSignatureFlood(t, s, small, large)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -112,42 +111,31 @@ func (v *victim) note(refusal string) {
 	v.refused = append(v.refused, refusal)
 }
 
-// ok returns nil if the response has one of the given statuses.
-func (a answer) ok(statuses ...int) error {
-	switch {
-	case a.err != nil:
-		return fmt.Errorf("no response: %w", a.err)
-	case slices.Contains(statuses, a.status):
-		return nil
-	}
-	return fmt.Errorf("status %d: %s", a.status, a.shown())
-}
-
 // lists is a probe that lists the person's runs.
 func (p *person) lists(every time.Duration) probe {
 	return probe{name: "list of runs", every: every, send: func(ctx context.Context, _ int) error {
-		return p.get(ctx, "/api/runs?limit=20", p.bearer()).ok(http.StatusOK)
+		return p.get(ctx, "/api/runs?limit=20", p.bearer()).Check(http.StatusOK)
 	}}
 }
 
 // chats is a probe that sends chat messages and waits for the answers.
 func (p *person) chats(every time.Duration) probe {
 	return probe{name: "chat", every: every, send: func(ctx context.Context, n int) error {
-		return p.chat(ctx, p.byKey(), fmt.Sprint("message ", n)).ok(http.StatusOK)
+		return p.chat(ctx, p.byKey(), fmt.Sprint("message ", n)).Check(http.StatusOK)
 	}}
 }
 
 // triggers is a probe that runs automations and waits for the results.
 func (p *person) triggers(every time.Duration) probe {
 	return probe{name: "automation", every: every, send: func(ctx context.Context, n int) error {
-		return p.trigger(ctx, p.key, fmt.Sprint("trigger ", n)).ok(http.StatusOK)
+		return p.trigger(ctx, p.key, fmt.Sprint("trigger ", n)).Check(http.StatusOK)
 	}}
 }
 
 // logins is a probe that logs in.
 func (p *person) logins(every time.Duration) probe {
 	return probe{name: "login", every: every, send: func(ctx context.Context, _ int) error {
-		return p.post(ctx, "/api/auth/login", nil, p.credentials()).ok(http.StatusOK)
+		return p.post(ctx, "/api/auth/login", nil, p.credentials()).Check(http.StatusOK)
 	}}
 }
 
@@ -161,7 +149,7 @@ func (p *person) documents(every time.Duration) probe {
 // deliveries is a probe that sends signed deliveries to the person's hook.
 func (h *hook) deliveries(name string, every time.Duration, size int) probe {
 	return probe{name: name, every: every, send: func(ctx context.Context, n int) error {
-		return h.deliver(ctx, h.owner.client, fmt.Sprint(name, n), size).ok(http.StatusAccepted)
+		return h.deliver(ctx, h.owner.client, fmt.Sprint(name, n), size).Check(http.StatusAccepted)
 	}}
 }
 
@@ -172,6 +160,6 @@ func (h *hook) firstDeliveries(t *testing.T, s *service, name string, every time
 	return probe{name: name, every: every, send: func(ctx context.Context, n int) error {
 		source := s.from(t, fmt.Sprintf("127.1.%d.%d", n/200, 1+n%200))
 		defer source.http.CloseIdleConnections()
-		return h.deliver(ctx, source, fmt.Sprint(name, n), size).ok(http.StatusAccepted)
+		return h.deliver(ctx, source, fmt.Sprint(name, n), size).Check(http.StatusAccepted)
 	}}
 }

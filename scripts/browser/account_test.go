@@ -1,18 +1,17 @@
 package browser
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"testing"
 
 	"github.com/chromedp/cdproto/network"
 
+	"parley/scripts/internal/api"
 	"parley/shared/testkit"
 )
 
@@ -59,47 +58,25 @@ func (a *account) call(t *testing.T, method, path string, body, into any) {
 // try is like call, but returns an error for a failed request or a response with an error status.
 // The argument into may be nil.
 func (a *account) try(ctx context.Context, method, path string, body, into any) error {
-	var payload io.Reader
-	if body != nil {
-		raw, err := json.Marshal(body)
-		if err != nil {
-			return fmt.Errorf("encoding: %w", err)
-		}
-		payload = bytes.NewReader(raw)
-	}
-
-	req, err := http.NewRequestWithContext(ctx, method, a.s.url+path, payload)
-	if err != nil {
-		return fmt.Errorf("creating request: %w", err)
-	}
-	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
+	header := map[string]string{}
 	if a.token != "" {
-		req.Header.Set("Authorization", "Bearer "+a.token)
+		header["Authorization"] = "Bearer " + a.token
 	}
-
-	res, err := client.Do(req)
-	if err != nil {
-		return fmt.Errorf("asking: %w", err)
-	}
-	defer res.Body.Close()
-
-	raw, err := io.ReadAll(res.Body)
-	if err != nil {
-		return fmt.Errorf("reading response: %w", err)
-	}
-	if res.StatusCode >= http.StatusBadRequest {
-		return fmt.Errorf("%s %s: %d %s", method, path, res.StatusCode, raw)
+	got := api.SendBy(ctx, client, method, a.s.url+path, header, body)
+	if err := got.Check(success...); err != nil {
+		return fmt.Errorf("%s %s: %w", method, path, err)
 	}
 	if into == nil {
 		return nil
 	}
-	if err := json.Unmarshal(raw, into); err != nil {
-		return fmt.Errorf("decoding %s: %w", raw, err)
+	if err := json.Unmarshal(got.Body, into); err != nil {
+		return fmt.Errorf("decoding %s: %w", got.Body, err)
 	}
 	return nil
 }
+
+// success are the statuses of successful responses.
+var success = []int{http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusNoContent}
 
 // on enables a tool.
 var on = map[string]any{"enabled": true}
@@ -142,18 +119,9 @@ func (a *account) document(t *testing.T, name, content string) (id string) {
 	return made.ID
 }
 
-// run contains the fields of the API's run object that the tests read.
-type run struct {
-	ID        string            `json:"id"`
-	Status    string            `json:"status"`
-	Message   string            `json:"message"`
-	SessionID string            `json:"sessionId"`
-	Citations []json.RawMessage `json:"citations"`
-}
-
 // chat sends a message to an agent and returns the run once it has finished or waits for a
 // decision.
-func (a *account) chat(t *testing.T, agent, session, message string) (r run) {
+func (a *account) chat(t *testing.T, agent, session, message string) (r api.Run) {
 	t.Helper()
 	a.call(t, http.MethodPost, "/api/agents?action=chat&id="+agent, map[string]any{"sessionId": session, "message": message}, &r)
 	return r
@@ -169,36 +137,11 @@ func (a *account) key(t *testing.T, name string) (secret string) {
 
 // trigger starts a run of an agent with an API key, as a scheduler does. It returns the run's
 // outcome.
-func (a *account) trigger(t *testing.T, key, agent, automation, message string) (r run) {
+func (a *account) trigger(t *testing.T, key, agent, automation, message string) (r api.Run) {
 	t.Helper()
-	body, err := json.Marshal(map[string]any{"target": agent, "input": map[string]any{"message": message}})
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, a.s.url+"/api/internal/run-automation", bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	for name, value := range map[string]string{
-		"Content-Type": "application/json", "x-api-key": key, "x-trigger-type": "schedule", "x-automation-id": automation,
-	} {
-		req.Header.Set(name, value)
-	}
-
-	res, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-
-	raw, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode >= http.StatusBadRequest {
-		t.Fatalf("run-automation: %d %s %v", res.StatusCode, raw, err)
-	}
-	if err := json.Unmarshal(raw, &r); err != nil {
-		t.Fatalf("run-automation: %v: %s", err, raw)
-	}
+	header := map[string]string{"x-api-key": key, "x-trigger-type": "schedule", "x-automation-id": automation}
+	body := map[string]any{"target": agent, "input": map[string]any{"message": message}}
+	got := api.SendBy(t.Context(), client, http.MethodPost, a.s.url+"/api/internal/run-automation", header, body)
+	got.Want(t, success...).Into(t, &r)
 	return r
 }

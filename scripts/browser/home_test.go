@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/scripts/internal/api"
 	"parley/shared/domain"
 )
 
@@ -179,7 +180,7 @@ func TestInbox(t *testing.T) {
 	p.title("(", false)
 	end()
 	p.is("link", "Inbox")
-	var ended run
+	var ended api.Run
 	a.call(t, http.MethodGet, "/api/runs?wait=20&id="+waiting.ID, nil, &ended)
 	if paid := a.s.outside.payments(bill); ended.Status != "completed" || paid != 1 {
 		t.Errorf("status %s, paid %d times", ended.Status, paid)
@@ -192,7 +193,7 @@ func TestInboxLeavesOutClientTools(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
 	agent := a.agent(t, "Forecaster", nil)
-	var waiting run
+	var waiting api.Run
 	a.call(t, http.MethodPost, "/api/agents?action=chat&id="+agent, map[string]any{
 		"sessionId": "weather", "message": "Call weather with city: Bern",
 		"tools": []any{map[string]any{"name": "weather", "inputSchema": map[string]any{

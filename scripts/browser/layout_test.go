@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"parley/scripts/internal/api"
 )
 
 // clickText clicks the element of the area that contains exactly the given text.
@@ -224,7 +226,7 @@ func TestUsageByAgent(t *testing.T) {
 	a := signUp(t)
 	agent := a.agent(t, "Shop", map[string]any{"model": "offline/echo"})
 	a.chat(t, agent, "s", "Hello")
-	var answered run
+	var answered api.Run
 	a.call(t, http.MethodPost, "/api/agents?action=chat&template=tpl_support", map[string]any{"sessionId": "t", "message": "Hello"}, &answered)
 
 	p := open(t).signIn(a)

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"parley/scripts/internal/api"
 )
 
 // TestPublicPages inspects the public pages.
@@ -159,8 +161,8 @@ type furnished struct {
 	*account
 
 	agent, document   string
-	answered, waiting run
-	automated         run
+	answered, waiting api.Run
+	automated         api.Run
 	question, hook    string
 }
 

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"parley/scripts/internal/api"
 )
 
 // TestRunsFound filters the list of runs by words, trigger and time. It opens the filtered list by
@@ -213,7 +215,7 @@ func TestApproval(t *testing.T) {
 		p.click("button", c.button)
 		p.sees("completed")
 		p.isNot("button", c.button)
-		var ended run
+		var ended api.Run
 		a.call(t, http.MethodGet, "/api/runs?wait=20&id="+waiting.ID, nil, &ended)
 		if ended.Status != "completed" {
 			t.Errorf("run status = %s, want completed", ended.Status)

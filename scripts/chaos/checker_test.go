@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"parley/scripts/internal/api"
 	"parley/scripts/internal/cluster"
 )
 
@@ -79,14 +80,14 @@ func checkEnds(e *evidence, wrong func(string, ...any), checked func(string)) {
 		checked("accepted runs")
 		if found, known := rows[r.Run]; !known {
 			wrong("run %s for %s was accepted with status %d, but is not in the database", r.Run, r.Key, r.Status)
-		} else if !terminal(found.Status) {
+		} else if !api.Terminal(found.Status) {
 			wrong("run %s for %s was accepted with status %d, but has not finished: %q", r.Run, r.Key, r.Status, found.Status)
 		}
 	}
 
 	for _, r := range e.Rows {
 		checked("runs in the database")
-		if !terminal(r.Status) {
+		if !api.Terminal(r.Status) {
 			wrong("run %s in the database has not finished: %q", r.ID, r.Status)
 		}
 	}
@@ -110,7 +111,7 @@ func checkLate(e *evidence, wrong func(string, ...any), checked func(string)) {
 	}
 
 	for _, r := range e.Rows {
-		if !terminal(r.Status) {
+		if !api.Terminal(r.Status) {
 			continue
 		}
 		// The time that the run waited for a person or its client does not count.
@@ -147,7 +148,7 @@ func checkBadEnds(e *evidence, wrong func(string, ...any), checked func(string))
 		case !accepted[r.ID]:
 		case r.Status == "completed":
 			checked("accepted runs that completed")
-		case terminal(r.Status): // unfinished runs violate another rule
+		case api.Terminal(r.Status): // unfinished runs violate another rule
 			bad = append(bad, r)
 		}
 	}

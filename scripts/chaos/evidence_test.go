@@ -103,11 +103,6 @@ type interruption struct {
 	From, To   time.Time
 }
 
-// terminal reports whether a status is terminal.
-func terminal(status string) bool {
-	return status == "completed" || status == "failed" || status == "cancelled" || status == "timed_out"
-}
-
 // history collects the evidence of a chaos run. It is safe for concurrent use.
 type history struct {
 	mu  sync.Mutex

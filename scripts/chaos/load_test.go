@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"parley/scripts/internal/api"
 	"parley/shared/lifecycle"
 )
 
@@ -164,7 +165,7 @@ func (l *load) follow(ctx context.Context, a asked, via int) {
 	if !got.accepted() {
 		return // it is unknown whether the service has accepted the run
 	}
-	for ; ctx.Err() == nil && !terminal(got.RunStatus); via++ {
+	for ; ctx.Err() == nil && !api.Terminal(got.RunStatus); via++ {
 		got = l.get(ctx, a, got.Run, via)
 	}
 }
@@ -181,7 +182,7 @@ func (l *load) leave(ctx context.Context, a asked, via int) {
 func (l *load) until(ctx context.Context, a asked, via int) request {
 	for ; ; via++ {
 		got := l.post(ctx, a, via)
-		if ctx.Err() != nil || got.accepted() && (a.early || terminal(got.RunStatus)) {
+		if ctx.Err() != nil || got.accepted() && (a.early || api.Terminal(got.RunStatus)) {
 			return got
 		}
 		if len(got.Calls) > 0 {
@@ -201,13 +202,13 @@ func (l *load) sendRates(ctx context.Context, a asked, waiting request, via int)
 	url := l.urls[via%len(l.urls)] + "/api/runs?action=tool-results&id=" + waiting.Run
 
 	sent := time.Now()
-	status, _, raw, err := send(ctx, http.MethodPost, url, map[string]string{"x-api-key": a.account.key}, map[string]any{"results": results})
-	problem := string(raw)
-	if err != nil {
-		problem = err.Error()
+	got := send(ctx, http.MethodPost, url, map[string]string{"x-api-key": a.account.key}, map[string]any{"results": results})
+	problem := string(got.Body)
+	if got.Err != nil {
+		problem = got.Err.Error()
 	}
 	l.past.note(func(all *evidence) {
-		all.Results = append(all.Results, clientResults{Run: waiting.Run, Status: status, Problem: problem, Sent: sent, Done: time.Now()})
+		all.Results = append(all.Results, clientResults{Run: waiting.Run, Status: got.Status, Problem: problem, Sent: sent, Done: time.Now()})
 	})
 }
 
@@ -260,33 +261,27 @@ func (l *load) send(ctx context.Context, a asked, via int, method, url string, h
 		Kind: a.kind, Key: a.full(), Via: fmt.Sprintf("ingress %d", via%len(l.urls)+1), Sent: time.Now(), Within: waitDefault + patience,
 	}
 
-	status, got, raw, err := send(ctx, method, url, header, body)
+	got := send(ctx, method, url, header, body)
 	r.Done, r.Left = time.Now(), ctx.Err() != nil
 	switch {
-	case err != nil:
-		r.Problem = err.Error()
-	case status < 200 || status >= 300:
-		r.Status, r.Problem, r.RetryAfter = status, string(raw), got.Get("Retry-After") != ""
+	case got.Err != nil:
+		r.Problem = got.Err.Error()
+	case got.Status < 200 || got.Status >= 300:
+		r.Status, r.Problem, r.RetryAfter = got.Status, string(got.Body), got.Header.Get("Retry-After") != ""
 	default:
-		var run struct {
-			ID             string `json:"id"`
-			Status         string `json:"status"`
-			RequiredAction struct {
-				Calls []struct {
-					ToolCallID string `json:"toolCallId"`
-				} `json:"calls"`
-			} `json:"requiredAction"`
-		}
-		if err := json.Unmarshal(raw, &run); err != nil || run.ID == "" {
-			r.Status, r.Problem = 999, "no run: "+string(raw)
+		var run api.Run
+		if err := json.Unmarshal(got.Body, &run); err != nil || run.ID == "" {
+			r.Status, r.Problem = 999, "no run: "+string(got.Body)
 			break
 		}
-		r.Status, r.Run, r.RunStatus, r.Replayed = status, run.ID, run.Status, got.Get("Idempotency-Replayed") == "true"
-		for _, call := range run.RequiredAction.Calls {
-			r.Calls = append(r.Calls, call.ToolCallID)
+		r.Status, r.Run, r.RunStatus, r.Replayed = got.Status, run.ID, run.Status, got.IsReplay()
+		if run.RequiredAction != nil {
+			for _, call := range run.RequiredAction.Calls {
+				r.Calls = append(r.Calls, call.ToolCallID)
+			}
 		}
-		if terminal(run.Status) && method == http.MethodPost {
-			r.Body = string(raw)
+		if api.Terminal(run.Status) && method == http.MethodPost {
+			r.Body = string(got.Body)
 		}
 	}
 

@@ -1,7 +1,6 @@
 package chaos
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/scripts/internal/api"
 	"parley/scripts/internal/cluster"
 	"parley/shared/lifecycle"
 	"parley/shared/testkit/openaistub"
@@ -185,53 +185,26 @@ func (l *ledger) times(name string) int {
 	return l.paid[name]
 }
 
-// client opens a new connection for each request, as callers in separate processes would. Its
-// timeout is far longer than the service's limits, so that a stuck request is noticed.
-var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Minute}
+// client is like api.Fresh, but its timeout is far longer than the service's limits, so that a stuck
+// request is noticed.
+var client = &http.Client{Transport: api.Fresh.Transport, Timeout: 5 * time.Minute}
 
 // account is an organization with an API key and an agent.
 type account struct{ name, key, agent string }
 
-// send sends a request and returns the status, headers and body of the response.
-func send(ctx context.Context, method, url string, header map[string]string, body any) (status int, got http.Header, raw []byte, err error) {
-	var payload io.Reader
-	if body != nil {
-		encoded, err := json.Marshal(body)
-		if err != nil {
-			return 0, nil, nil, err
-		}
-		payload = bytes.NewReader(encoded)
-	}
-
-	req, err := http.NewRequestWithContext(ctx, method, url, payload)
-	if err != nil {
-		return 0, nil, nil, err
-	}
-
-	req.Header.Set("Content-Type", "application/json")
-	for name, value := range header {
-		req.Header.Set(name, value)
-	}
-
-	res, err := client.Do(req)
-	if err != nil {
-		return 0, nil, nil, err
-	}
-	defer res.Body.Close()
-
-	raw, err = io.ReadAll(res.Body)
-	return res.StatusCode, res.Header, raw, err
+func send(ctx context.Context, method, url string, header map[string]string, body any) api.Answer {
+	return api.SendBy(ctx, client, method, url, header, body)
 }
 
 // signUp creates an organization with an agent. The agent's tools book payments in the ledger.
 func signUp(t *testing.T, url, name string, receiver *ledger) account {
 	t.Helper()
-	a := account{name: name, key: cluster.SignUp(t, url)}
+	a := account{name: name, key: api.SignUp(t, url)}
 	var endpoints []any
 	for _, tool := range tools {
 		endpoints = append(endpoints, cluster.PayEndpoint(receiver.url, tool, tool))
 	}
-	a.agent = cluster.CreateAgent(t, url, a.key, map[string]any{
+	a.agent = api.CreateAgent(t, url, a.key, map[string]any{
 		"name": "Chaos", "systemPrompt": "Follow the instructions of the user.", "model": "openai/chaos",
 		"tools": map[string]any{"httpRequest": map[string]any{"enabled": true, "endpoints": endpoints}},
 	})
@@ -267,20 +240,11 @@ func (p *person) look(ctx context.Context, a account, url string) {
 	defer cancel()
 
 	header := map[string]string{"x-api-key": a.key}
-	_, _, raw, err := send(ctx, http.MethodGet, url+"/api/runs?status=requires_action", header, nil)
+	got := send(ctx, http.MethodGet, url+"/api/runs?status=requires_action", header, nil)
 	var list struct {
-		Data []struct {
-			ID             string `json:"id"`
-			RequiredAction *struct {
-				Kind       string `json:"kind"`
-				ToolCallID string `json:"toolCallId"`
-				Input      struct {
-					Bill string `json:"bill"`
-				} `json:"input"`
-			} `json:"requiredAction"`
-		} `json:"data"`
+		Data []api.Run `json:"data"`
 	}
-	if err != nil || json.Unmarshal(raw, &list) != nil {
+	if got.Err != nil || json.Unmarshal(got.Body, &list) != nil {
 		return // the person tries again later
 	}
 
@@ -288,7 +252,11 @@ func (p *person) look(ctx context.Context, a account, url string) {
 		if run.RequiredAction == nil || run.RequiredAction.Kind == "client_tools" { // the client sends the results itself
 			continue
 		}
-		name, said := run.RequiredAction.Input.Bill, "resend"
+		var asked struct {
+			Bill string `json:"bill"`
+		}
+		_ = json.Unmarshal(run.RequiredAction.Input, &asked) // without a bill, the ledger has counted nothing
+		name, said := asked.Bill, "resend"
 		if p.ledger.times(name) > 0 {
 			said = "happened"
 		}
@@ -298,6 +266,6 @@ func (p *person) look(ctx context.Context, a account, url string) {
 		p.past.note(func(all *evidence) {
 			all.Decisions = append(all.Decisions, decision{Run: run.ID, Bill: name, Said: said, At: time.Now()})
 		})
-		_, _, _, _ = send(ctx, http.MethodPost, url+query, header, nil) // the person tries again later
+		send(ctx, http.MethodPost, url+query, header, nil) // the person tries again later
 	}
 }

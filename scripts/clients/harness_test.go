@@ -2,7 +2,6 @@ package clients
 
 import (
 	"encoding/json"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,21 +9,6 @@ import (
 
 	"parley/shared/testkit"
 )
-
-// TestLedger checks that a booking agent's call reaches the ledger.
-func TestLedger(t *testing.T) {
-	t.Parallel()
-	s := withTestEnv(t)
-	agent := s.books(t, nil)
-	var run struct{ Status, Message string }
-	s.call(t, http.MethodPost, "/api/agents?action=chat&id="+agent, map[string]any{"sessionId": "ledger", "message": booksFor("L-1")}, &run)
-	if requests, effects := s.ledger.of("L-1"); run.Status != "completed" || requests != 1 || effects != 1 {
-		t.Errorf("%+v; %d requests, %d effects", run, requests, effects)
-	}
-	if requests, effects := s.ledger.of("L-2"); requests != 0 || effects != 0 {
-		t.Errorf("unknown bill: requests = %d, effects = %d; want 0, 0", requests, effects)
-	}
-}
 
 // TestNode runs a script with the clients' environment.
 func TestNode(t *testing.T) {

@@ -1,7 +1,6 @@
 package clients
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"parley/scripts/internal/api"
 	"parley/shared/testkit/modelstub"
 )
 
@@ -111,30 +111,17 @@ func (s *testEnv) agent(t *testing.T, fields map[string]any) (id string) {
 // call sends an API request with the environment's key. It fails the test if the request fails.
 func (s *testEnv) call(t *testing.T, method, path string, body, into any) {
 	t.Helper()
-	s.callAs(t, http.Header{"X-Api-Key": {s.parley.APIKey}}, method, path, body, into)
+	s.callAs(t, map[string]string{"X-Api-Key": s.parley.APIKey}, method, path, body, into)
 }
 
 // callAs is like call with other credentials.
-func (s *testEnv) callAs(t *testing.T, who http.Header, method, path string, body, into any) {
+func (s *testEnv) callAs(t *testing.T, who map[string]string, method, path string, body, into any) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, s.parley.BaseURL+path, bytes.NewReader(encoded(t, body)))
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	maps.Copy(req.Header, who)
-	req.Header.Set("Content-Type", "application/json")
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-
-	raw, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode >= http.StatusBadRequest {
-		t.Fatalf("%s %s: %d %s %v", method, path, res.StatusCode, raw, err)
+	got := api.Send(t.Context(), method, s.parley.BaseURL+path, who, body)
+	if got.Err != nil || got.Status >= http.StatusBadRequest {
+		t.Fatalf("%s %s: %d %s %v", method, path, got.Status, got.Body, got.Err)
 	}
 	if into != nil {
-		decode(t, raw, into)
+		decode(t, got.Body, into)
 	}
 }

@@ -44,7 +44,7 @@ func refusing(model http.Handler) http.Handler {
 func (s *testEnv) memberKey(t *testing.T, organization string) string {
 	t.Helper()
 	s.mu.Lock()
-	owner := http.Header{"Authorization": {"Bearer " + s.owner}, "X-Organization-Id": {organization}}
+	owner := map[string]string{"Authorization": "Bearer " + s.owner, "X-Organization-Id": organization}
 	s.mu.Unlock()
 	var invitation struct{ URL string }
 	email := rand.Text() + "@example.test"
@@ -57,7 +57,7 @@ func (s *testEnv) memberKey(t *testing.T, organization string) string {
 	var member, key struct{ Token, Key string }
 	s.callAs(t, nil, http.MethodPost, "/api/auth/accept",
 		map[string]any{"token": link.Query().Get("token"), "name": "Ada Example", "password": rand.Text()}, &member)
-	s.callAs(t, http.Header{"Authorization": {"Bearer " + member.Token}}, http.MethodPost, "/api/keys",
+	s.callAs(t, map[string]string{"Authorization": "Bearer " + member.Token}, http.MethodPost, "/api/keys",
 		map[string]any{"name": "test", "scope": "user"}, &key)
 	return key.Key
 }
@@ -76,7 +76,7 @@ func TestRefusals(t *testing.T) {
 	home := s.tenant(t)
 	agent := func(model string) string {
 		var made struct{ ID string }
-		s.callAs(t, http.Header{"X-Api-Key": {home.APIKey}}, http.MethodPost, "/api/agents",
+		s.callAs(t, map[string]string{"X-Api-Key": home.APIKey}, http.MethodPost, "/api/agents",
 			map[string]any{"name": "Refused", "systemPrompt": "Answer briefly.", "model": model}, &made)
 		return made.ID
 	}

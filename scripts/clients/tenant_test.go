@@ -22,10 +22,10 @@ func (s *testEnv) tenant(t *testing.T) quickstart.Credentials {
 	}
 
 	s.mu.Unlock()
-	who := http.Header{"Authorization": {"Bearer " + token}}
+	who := map[string]string{"Authorization": "Bearer " + token}
 	var organization, agent struct{ ID string }
 	s.callAs(t, who, http.MethodPost, "/api/organizations", map[string]any{"name": t.Name()}, &organization)
-	who.Set("X-Organization-Id", organization.ID)
+	who["X-Organization-Id"] = organization.ID
 	var key struct{ Key string }
 	s.callAs(t, who, http.MethodPost, "/api/keys", map[string]any{"name": "test", "scope": "organization"}, &key)
 	on := map[string]any{"enabled": true}

@@ -12,6 +12,7 @@ import (
 
 	yaml "github.com/oasdiff/yaml3"
 
+	"parley/scripts/internal/api"
 	"parley/scripts/internal/fenced"
 )
 
@@ -216,24 +217,11 @@ func (r *reader) asOpenAIClient(t *testing.T, b fenced.Block, base, key string) 
 // asked sends a request. It must succeed.
 func (r *reader) asked(t *testing.T, b fenced.Block, method, url, key string, body any) []byte {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, url, bytes.NewReader(encoded(t, body)))
-	if err != nil {
-		t.Fatal(err)
+	got := api.Send(t.Context(), method, url, map[string]string{"Authorization": "Bearer " + key}, body)
+	if got.Err != nil || got.Status >= http.StatusBadRequest {
+		t.Fatalf("%s: %s %s: %d %s %v", b, method, url, got.Status, got.Body, got.Err)
 	}
-
-	req.Header.Set("Authorization", "Bearer "+key)
-	req.Header.Set("Content-Type", "application/json")
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatalf("%s: %v", b, err)
-	}
-	defer res.Body.Close()
-
-	raw, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode >= http.StatusBadRequest {
-		t.Fatalf("%s: %s %s: %d %s %v", b, method, url, res.StatusCode, raw, err)
-	}
-	return raw
+	return got.Body
 }
 
 // node is a node in an n8n workflow.

@@ -5,56 +5,20 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"time"
+
+	"parley/scripts/internal/api"
 )
-
-// client opens a new connection for each request, as callers in separate processes would.
-var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 80 * time.Second}
-
-// answer is the response to a request. If err is not nil, there was no response.
-type answer struct {
-	status int
-	header http.Header
-	body   []byte
-	err    error
-}
 
 // postTo sends one POST request with the organization's API key, until ctx ends. The argument header
 // may override the key. postTo is safe for concurrent use.
-func (b *testEnv) postTo(ctx context.Context, path string, header map[string]string, body any) answer {
-	var raw []byte
-	if body != nil {
-		var err error
-		if raw, err = json.Marshal(body); err != nil {
-			return answer{err: err}
-		}
-	}
-
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, b.url()+path, bytes.NewReader(raw))
-	if err != nil {
-		return answer{err: err}
-	}
-
-	req.Header.Set("Content-Type", "application/json")
-	if b.key != "" {
-		req.Header.Set("X-Api-Key", b.key)
-	}
-
-	for name, value := range header {
-		req.Header.Set(name, value)
-	}
-
-	res, err := client.Do(req)
-	if err != nil {
-		return answer{err: err}
-	}
-	defer res.Body.Close()
-
-	raw, err = io.ReadAll(res.Body)
-	return answer{status: res.StatusCode, header: res.Header, body: raw, err: err}
+func (b *testEnv) postTo(ctx context.Context, path string, header map[string]string, body any) api.Answer {
+	all := map[string]string{"X-Api-Key": b.key}
+	maps.Copy(all, header)
+	return api.Send(ctx, http.MethodPost, b.url()+path, all, body)
 }
 
 // call is a request for a run, which a client sends and repeats. Its name is also its idempotency
@@ -81,7 +45,7 @@ func (c call) message() string {
 }
 
 // post sends the request of a call once. It is safe for concurrent use.
-func (b *testEnv) post(ctx context.Context, c call) answer {
+func (b *testEnv) post(ctx context.Context, c call) api.Answer {
 	header := map[string]string{"Idempotency-Key": c.name, "Prefer": "wait=20"}
 	if c.chat {
 		body := map[string]any{"sessionId": c.name, "message": c.message()}
@@ -95,31 +59,10 @@ func (b *testEnv) post(ctx context.Context, c call) answer {
 		map[string]any{"target": b.agentID, "input": map[string]any{"message": c.message()}})
 }
 
-// run contains the fields of a run object that these tests use.
-type run struct {
-	ID     string `json:"id"`
-	Status string `json:"status"`
-	Output *struct {
-		Message string `json:"message"`
-	} `json:"output"`
-	RequiredAction *struct {
-		Kind       string `json:"kind"`
-		ToolCallID string `json:"toolCallId"`
-		Calls      []struct {
-			ToolCallID string `json:"toolCallId"`
-		} `json:"calls"`
-	} `json:"requiredAction"`
-	ToolCalls []struct {
-		Name   string `json:"name"`
-		Status string `json:"status"`
-	} `json:"toolCalls"`
-	Usage map[string]any `json:"usage"`
-}
-
 // settled is the outcome of a call: the finished run and its JSON.
 type settled struct {
 	call
-	run
+	api.Run
 
 	body  []byte
 	asked int // number of decisions that a person had to make
@@ -146,24 +89,24 @@ func (b *testEnv) settle(c call) settled {
 
 	for ctx.Err() == nil {
 		got := b.post(ctx, c)
-		s.run = run{}
+		s.Run = api.Run{}
 		switch {
-		case got.err != nil, got.status == http.StatusServiceUnavailable, got.status == http.StatusTooManyRequests:
-			b.refused.Add(min(int64(got.status), 1))
-		case got.status != http.StatusOK && got.status != http.StatusAccepted:
-			s.err = fmt.Errorf("%s: refused with %d: %s", c.name, got.status, got.body)
+		case got.Err != nil, got.Status == http.StatusServiceUnavailable, got.Status == http.StatusTooManyRequests:
+			b.refused.Add(min(int64(got.Status), 1))
+		case got.Status != http.StatusOK && got.Status != http.StatusAccepted:
+			s.err = fmt.Errorf("%s: refused with %d: %s", c.name, got.Status, got.Body)
 			return s
 		default:
-			if s.err = json.Unmarshal(got.body, &s.run); s.err != nil || got.status == http.StatusOK {
-				s.body = got.body
+			if s.err = json.Unmarshal(got.Body, &s.Run); s.err != nil || got.Status == http.StatusOK {
+				s.body = got.Body
 				return s
 			}
 			switch {
 			case s.RequiredAction == nil:
 			case s.RequiredAction.Kind == "client_tools":
-				b.sendRates(ctx, s.run, c)
+				b.sendRates(ctx, s.Run, c)
 			default:
-				s.asked += b.decide(ctx, s.run, c.name)
+				s.asked += b.decide(ctx, s.Run, c.name)
 			}
 		}
 		select {
@@ -178,13 +121,13 @@ func (b *testEnv) settle(c call) settled {
 
 // decide makes the person's decision for a waiting run, according to the payments that the till has
 // counted. It returns the number of decisions that the service accepted.
-func (b *testEnv) decide(ctx context.Context, r run, bill string) (decided int) {
+func (b *testEnv) decide(ctx context.Context, r api.Run, bill string) (decided int) {
 	decision := "resend"
 	if payments, _ := b.till.Of(bill); len(payments) > 0 {
 		decision = "happened"
 	}
 	got := b.postTo(ctx, "/api/runs?id="+r.ID+"&action="+decision+"&toolCallId="+r.RequiredAction.ToolCallID, nil, nil)
-	if got.err == nil && got.status == http.StatusOK {
+	if got.Err == nil && got.Status == http.StatusOK {
 		return 1
 	}
 	return 0
@@ -216,8 +159,8 @@ func (b *testEnv) check(all []settled, rows map[string]string) {
 	b.Helper()
 	for _, s := range all {
 		again := b.post(b.Context(), s.call)
-		if again.err != nil || again.status != http.StatusOK || again.header.Get("Idempotency-Replayed") != "true" || !bytes.Equal(again.body, s.body) {
-			b.Errorf("%s: replay = %d, %v, %q; want the first response %q", s.name, again.status, again.err, again.body, s.body)
+		if again.Err != nil || again.Status != http.StatusOK || !again.IsReplay() || !bytes.Equal(again.Body, s.body) {
+			b.Errorf("%s: replay = %d, %v, %q; want the first response %q", s.name, again.Status, again.Err, again.Body, s.body)
 		}
 		if row := b.row(s.ID); row != rows[s.ID] {
 			b.Errorf("%s: the terminal row changed from %s to %s", s.name, rows[s.ID], row)

@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"parley/scripts/internal/api"
 	"parley/shared/failpoint"
 	"parley/shared/testkit"
 )
@@ -131,7 +131,7 @@ func TestToolsOfTheClient(t *testing.T) {
 				}
 			}
 			struck, other := all[len(calls)-2], all[len(calls)-1]
-			if !maps.Equal(struck.Usage, other.Usage) {
+			if struck.Usage != other.Usage {
 				t.Errorf("the usage is %v, and without a fault %v", struck.Usage, other.Usage)
 			}
 		})
@@ -223,18 +223,18 @@ func (b *testEnv) complete(key string, messages ...map[string]any) (got completi
 	for ctx.Err() == nil {
 		sent := b.postTo(ctx, "/v1/chat/completions", map[string]string{"Idempotency-Key": key, "Authorization": "Bearer " + b.key},
 			map[string]any{"model": b.agentID, "messages": messages, "tools": tools})
-		if sent.err == nil && sent.status == http.StatusOK {
+		if sent.Err == nil && sent.Status == http.StatusOK {
 			var body struct {
 				Choices []completion `json:"choices"`
 			}
-			if err := json.Unmarshal(sent.body, &body); err != nil || len(body.Choices) != 1 {
-				b.Errorf("%s: %v: %s", key, err, sent.body)
+			if err := json.Unmarshal(sent.Body, &body); err != nil || len(body.Choices) != 1 {
+				b.Errorf("%s: %v: %s", key, err, sent.Body)
 				return got
 			}
 			return body.Choices[0]
 		}
-		if sent.err == nil && sent.status < http.StatusInternalServerError {
-			b.Errorf("%s: %d: %s", key, sent.status, sent.body)
+		if sent.Err == nil && sent.Status < http.StatusInternalServerError {
+			b.Errorf("%s: %d: %s", key, sent.Status, sent.Body)
 			return got
 		}
 		select {
@@ -248,7 +248,7 @@ func (b *testEnv) complete(key string, messages ...map[string]any) (got completi
 
 // sendRates sends the results of the client's tool twice, as after a lost response. It fails the
 // test if the agent's tool should have been called before, but was not.
-func (b *testEnv) sendRates(ctx context.Context, r run, c call) {
+func (b *testEnv) sendRates(ctx context.Context, r api.Run, c call) {
 	if payments, _ := b.till.Of(c.name); c.tool != "" && len(payments) == 0 {
 		b.Errorf("%s: the run waits for its client before the agent's own call", c.name)
 	}
@@ -258,8 +258,8 @@ func (b *testEnv) sendRates(ctx context.Context, r run, c call) {
 	}
 	for range 2 {
 		got := b.postTo(ctx, "/api/runs?id="+r.ID+"&action=tool-results", nil, map[string]any{"results": results})
-		if got.err == nil && got.status != http.StatusOK && got.status != http.StatusServiceUnavailable {
-			b.Errorf("%s: results: %d: %s", c.name, got.status, got.body)
+		if got.Err == nil && got.Status != http.StatusOK && got.Status != http.StatusServiceUnavailable {
+			b.Errorf("%s: results: %d: %s", c.name, got.Status, got.Body)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/scripts/internal/api"
 	"parley/scripts/internal/cluster"
 	"parley/shared/failpoint"
 	"parley/shared/testkit"
@@ -166,8 +167,8 @@ func (b *testEnv) awaitUptime() {
 // signUp creates an organization with an agent whose tools pay bills.
 func (b *testEnv) signUp() {
 	b.Helper()
-	b.key = cluster.SignUp(b, b.url())
-	b.agentID = cluster.CreateAgent(b, b.url(), b.key, map[string]any{
+	b.key = api.SignUp(b, b.url())
+	b.agentID = api.CreateAgent(b, b.url(), b.key, map[string]any{
 		"name": "Payer", "systemPrompt": "Pay.", "model": "openai/till",
 		"tools": map[string]any{"httpRequest": map[string]any{"enabled": true, "endpoints": cluster.PayEndpoints("http://" + b.till.host)}},
 	})
@@ -240,19 +241,5 @@ func (b *testEnv) row(id string) (text string) {
 // eventually polls until done returns true. It fails the test after the duration patience.
 func (b *testEnv) eventually(what string, done func() bool) {
 	b.Helper()
-	over := time.NewTimer(patience)
-	defer over.Stop()
-
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-
-	for !done() {
-		select {
-		case <-tick.C:
-		case <-over.C:
-			b.Fatalf("not true within %s: %s", patience, what)
-		case <-b.Context().Done():
-			b.Fatalf("the test ended while waiting until %s", what)
-		}
-	}
+	testkit.Poll(b, 20*time.Millisecond, patience, what, done)
 }

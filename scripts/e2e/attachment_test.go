@@ -10,11 +10,13 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"parley/scripts/internal/api"
 )
 
 // attachedRun contains the fields of a run with an attachment.
 type attachedRun struct {
-	citedPage
+	api.Run
 
 	Attachments []struct {
 		FileID    string `json:"fileId"`
@@ -49,8 +51,8 @@ func urlIsAttachedToAChat(t *testing.T, s *service) { //nolint:thelper // a subt
 
 	in := s.first
 	owner := signUp(t, in.url).reader(t, "offline")
-	chat := func(url, key string) answer {
-		return send(t.Context(), http.MethodPost, in.url+"/api/agents?action=chat&id="+owner.agent,
+	chat := func(url, key string) api.Answer {
+		return api.Send(t.Context(), http.MethodPost, in.url+"/api/agents?action=chat&id="+owner.agent,
 			map[string]string{"x-api-key": owner.key, "Idempotency-Key": key}, map[string]any{
 				"sessionId": "s", "message": "How long is the warranty of the Heron lamp?",
 				"attachments": []any{map[string]any{"url": url}},
@@ -59,23 +61,23 @@ func urlIsAttachedToAChat(t *testing.T, s *service) { //nolint:thelper // a subt
 
 	var r attachedRun
 	got := chat(pages.URL+"/manual.md", "attach")
-	got.want(t, http.StatusOK).into(t, &r)
+	got.Want(t, http.StatusOK).Into(t, &r)
 	if r.Status != "completed" || len(r.Attachments) != 1 || r.Attachments[0].Name != "manual.md" ||
 		r.Attachments[0].MediaType != "text/markdown" || r.Attachments[0].Bytes != len(lampText) {
-		t.Fatalf("%s", got.body)
+		t.Fatalf("%s", got.Body)
 	}
 	if !strings.Contains(r.Message, "thirty-one months") || len(r.Citations) == 0 {
-		t.Fatalf("the answer does not use the document: %s", got.body)
+		t.Fatalf("the answer does not use the document: %s", got.Body)
 	}
 	for _, cited := range r.Citations {
 		if cited.Title != "manual.md" || cited.CitedText == "" || !strings.Contains(lampText, cited.CitedText) {
 			t.Errorf("a citation does not refer to the document: %+v", cited)
 		}
 	}
-	if file := owner.get(t.Context(), "/api/files?id="+r.Attachments[0].FileID).want(t, http.StatusOK); string(file.body) != lampText {
-		t.Errorf("the attached file contains %q", file.body)
+	if file := owner.get(t.Context(), "/api/files?id="+r.Attachments[0].FileID).Want(t, http.StatusOK); string(file.Body) != lampText {
+		t.Errorf("the attached file contains %q", file.Body)
 	}
-	chat(pages.URL+"/manual.md", "attach").replayed(t)
+	chat(pages.URL+"/manual.md", "attach").Replayed(t)
 	if n := fetched.Load(); n != 1 {
 		t.Errorf("the document was fetched %d times", n)
 	}
@@ -88,9 +90,9 @@ func urlIsAttachedToAChat(t *testing.T, s *service) { //nolint:thelper // a subt
 		"loopback as a number":  "http://2130706433/",
 	} {
 		refused := chat(url, name)
-		refused.refused(t, http.StatusBadRequest, "invalid_request")
-		if !strings.Contains(string(refused.body), `"field":"attachments[0].url"`) {
-			t.Errorf("%s: %s", name, refused.body)
+		refused.Refused(t, http.StatusBadRequest, "invalid_request")
+		if !strings.Contains(string(refused.Body), `"field":"attachments[0].url"`) {
+			t.Errorf("%s: %s", name, refused.Body)
 		}
 	}
 	if n := private.Load(); n != 0 {
@@ -156,7 +158,7 @@ func urlsAreAttachedInEveryFormat(t *testing.T, s *service) { //nolint:thelper /
 		"AI SDK": {"/api/agents?action=chat&format=ai-sdk&id=" + owner.agent, object{"id": "sdk", "messages": user("parts",
 			object{"type": "file", "mediaType": "text/markdown", "url": manual}, object{"type": "text", "text": question})}, false},
 	} {
-		owner.send(t, http.MethodPost, in.url+tt.path, tt.body).want(t, http.StatusOK)
+		owner.send(t, http.MethodPost, in.url+tt.path, tt.body).Want(t, http.StatusOK)
 		owner.usedURL(t, name, tt.image)
 	}
 	if n := s.number(t, `SELECT count(*) FROM runs WHERE agent_id = $1`, owner.agent); n != 5 {
@@ -174,19 +176,19 @@ func (a account) usedURL(t *testing.T, format string, isImage bool) {
 			ID string `json:"id"`
 		} `json:"data"`
 	}
-	a.get(t.Context(), "/api/runs?limit=1").want(t, http.StatusOK).into(t, &list)
+	a.get(t.Context(), "/api/runs?limit=1").Want(t, http.StatusOK).Into(t, &list)
 	var r attachedRun
 	got := a.get(t.Context(), "/api/runs?id="+list.Data[0].ID)
-	got.want(t, http.StatusOK).into(t, &r)
+	got.Want(t, http.StatusOK).Into(t, &r)
 	name, says := "manual.md", "thirty-one months"
 	if isImage {
 		name, says = "lamp.png", "lamp.png: image/png, 31 × 17 pixels"
 	}
 	if r.Status != "completed" || !strings.Contains(r.Message, says) || len(r.Attachments) != 1 || r.Attachments[0].Name != name {
-		t.Errorf("%s: %s", format, got.body)
+		t.Errorf("%s: %s", format, got.Body)
 		return
 	}
-	file := a.get(t.Context(), "/api/files?id="+r.Attachments[0].FileID).want(t, http.StatusOK).body
+	file := a.get(t.Context(), "/api/files?id="+r.Attachments[0].FileID).Want(t, http.StatusOK).Body
 	if !isImage {
 		if string(file) != lampText {
 			t.Errorf("%s: the attached file contains %q", format, file)

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/scripts/internal/api"
 	"parley/shared/testkit"
 )
 
@@ -32,7 +33,7 @@ func TestBackupUnderLoadIsRestored(t *testing.T) {
 	in := c.ingress(t)
 	worker := c.worker(t)
 	owner := signUp(t, in.url)
-	u := &workload{owner: owner, keyed: map[int]answer{}}
+	u := &workload{owner: owner, keyed: map[int]api.Answer{}}
 	for n := range useLine {
 		u.line = append(u.line, owner.enqueue(t, trigger{message: fmt.Sprintf("sleep 2s: line %d", n), session: "line"}))
 	}
@@ -61,12 +62,12 @@ func TestBackupUnderLoadIsRestored(t *testing.T) {
 
 	owner = owner.at(again.ingress(t))
 	again.worker(t)
-	owner.get(t.Context(), "/api/runs?id="+behind).want(t, http.StatusNotFound)
+	owner.get(t.Context(), "/api/runs?id="+behind).Want(t, http.StatusNotFound)
 	r.wantRuns(t, owner, u)
 	r.wantSession(t, owner, u, c.model)
 	r.wantDocuments(t, owner, u)
 	again.wantConsistentRows(t)
-	signUp(t, owner.url).get(t.Context(), "/api/runs?id="+u.line[0]).want(t, http.StatusNotFound)
+	signUp(t, owner.url).get(t.Context(), "/api/runs?id="+u.line[0]).Want(t, http.StatusNotFound)
 }
 
 // backupStatements matches the SQL statements in docs/operations.md that create the login for
@@ -247,24 +248,24 @@ func (c *cluster) restored(t *testing.T) inBackup {
 func (b inBackup) wantRuns(t *testing.T, owner account, u *workload) {
 	t.Helper()
 	for n, id := range u.line {
-		owner.result(t, id, 2*lease+time.Minute).want(t, http.StatusOK)
-		if r := owner.get(t.Context(), "/api/runs?id="+id).run(t); r.Status != "completed" || r.Output.Message != echoed(fmt.Sprintf("line %d", n)) {
+		owner.result(t, id, 2*lease+time.Minute).Want(t, http.StatusOK)
+		if r := owner.get(t.Context(), "/api/runs?id="+id).Run(t); r.Status != "completed" || r.Output.Message != echoed(fmt.Sprintf("line %d", n)) {
 			t.Errorf("line %d: %+v", n, r)
 		}
 	}
 
 	for n, was := range u.keyed {
-		id := was.run(t).ID
+		id := was.Run(t).ID
 		switch status, kept := b.status[id]; {
 		case !kept:
-			owner.get(t.Context(), "/api/runs?id="+id).want(t, http.StatusNotFound)
+			owner.get(t.Context(), "/api/runs?id="+id).Want(t, http.StatusNotFound)
 		case status == "completed":
-			if replay := owner.post(t.Context(), keyedUse(n)).replayed(t); !bytes.Equal(replay.body, was.body) {
-				t.Errorf("trigger %d: the replay differs from the first response:\n%s\n%s", n, replay.body, was.body)
+			if replay := owner.post(t.Context(), keyedUse(n)).Replayed(t); !bytes.Equal(replay.Body, was.Body) {
+				t.Errorf("trigger %d: the replay differs from the first response:\n%s\n%s", n, replay.Body, was.Body)
 			}
 		default:
 			owner.result(t, id, 2*lease+time.Minute)
-			if r := owner.post(t.Context(), keyedUse(n)).replayed(t).run(t); r.ID != id || r.Status != "completed" {
+			if r := owner.post(t.Context(), keyedUse(n)).Replayed(t).Run(t); r.ID != id || r.Status != "completed" {
 				t.Errorf("trigger %d was %s when the backup was taken; its run is now %+v", n, status, r)
 			}
 		}
@@ -297,7 +298,7 @@ func (b inBackup) wantDocuments(t *testing.T, owner account, u *workload) {
 	kept := 0
 	for n, id := range u.documents {
 		if !b.documents[id] {
-			owner.get(t.Context(), "/api/knowledge?id="+id).want(t, http.StatusNotFound)
+			owner.get(t.Context(), "/api/knowledge?id="+id).Want(t, http.StatusNotFound)
 			continue
 		}
 		kept++
@@ -327,7 +328,7 @@ type workload struct {
 	line  []string // IDs of the queued runs of one session, in order
 
 	mu        sync.Mutex
-	keyed     map[int]answer
+	keyed     map[int]api.Answer
 	chats     []string // IDs of the runs in the session useSession
 	documents []string // IDs
 	failed    []string
@@ -371,19 +372,19 @@ func (u *workload) triggers(ctx context.Context, n int) {
 }
 
 func (u *workload) says(ctx context.Context, n int) {
-	got := send(context.WithoutCancel(ctx), http.MethodPost, u.owner.url+"/api/agents?id="+u.owner.agent+"&action=chat",
+	got := api.Send(context.WithoutCancel(ctx), http.MethodPost, u.owner.url+"/api/agents?id="+u.owner.agent+"&action=chat",
 		map[string]string{"x-api-key": u.owner.key}, map[string]any{"sessionId": useSession, "message": chatUse(n)})
 	u.keep(got, http.StatusOK, func(id string) { u.chats = append(u.chats, id) })
 }
 
 // uploadDocument uploads a document and waits until a search finds it.
 func (u *workload) uploadDocument(ctx context.Context, n int) {
-	got := send(context.WithoutCancel(ctx), http.MethodPost, u.owner.url+"/api/knowledge", map[string]string{"x-api-key": u.owner.key},
+	got := api.Send(context.WithoutCancel(ctx), http.MethodPost, u.owner.url+"/api/knowledge", map[string]string{"x-api-key": u.owner.key},
 		map[string]any{"name": fmt.Sprintf("%d.md", n), "content": "# Manual\n\nThe word of this document is " + documentWord(n) + ".\n"})
 	id := u.keep(got, http.StatusAccepted, func(id string) { u.documents = append(u.documents, id) })
 	for tick := time.NewTicker(50 * time.Millisecond); ; {
 		var d kept
-		if read := u.owner.get(ctx, "/api/knowledge?id="+id); json.Unmarshal(read.body, &d) != nil || d.Status == "ready" {
+		if read := u.owner.get(ctx, "/api/knowledge?id="+id); json.Unmarshal(read.Body, &d) != nil || d.Status == "ready" {
 			tick.Stop()
 			return
 		}
@@ -393,15 +394,15 @@ func (u *workload) uploadDocument(ctx context.Context, n int) {
 
 // keep calls the argument note with the ID in the response, which is that of the created resource.
 // It records a failure if the status of the response is not the given status.
-func (u *workload) keep(got answer, status int, note func(id string)) (id string) {
+func (u *workload) keep(got api.Answer, status int, note func(id string)) (id string) {
 	var made struct {
 		ID string `json:"id"`
 	}
-	err := errors.Join(got.err, json.Unmarshal(got.body, &made))
+	err := errors.Join(got.Err, json.Unmarshal(got.Body, &made))
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if err != nil || got.status != status {
-		u.failed = append(u.failed, fmt.Sprintf("answer %d, want %d: %v: %s", got.status, status, err, got.body))
+	if err != nil || got.Status != status {
+		u.failed = append(u.failed, fmt.Sprintf("answer %d, want %d: %v: %s", got.Status, status, err, got.Body))
 		return ""
 	}
 	note(made.ID)
@@ -419,7 +420,7 @@ func (u *workload) answers() int {
 // uploaded. It also returns when an activity has failed.
 func (u *workload) await(t *testing.T, answers int) {
 	t.Helper()
-	eventually(t, requestTimeout, fmt.Sprintf("%d responses", answers), func() bool {
+	eventually(t, api.Timeout, fmt.Sprintf("%d responses", answers), func() bool {
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		return len(u.failed) > 0 || len(u.keyed)+len(u.chats) >= answers && len(u.documents) > 1

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"parley/scripts/internal/api"
 	"parley/shared/testkit"
 )
 
@@ -78,17 +79,17 @@ func newMarked(t *testing.T, in *edge) markedOrg {
 			"name": "lookup", "description": "description " + m.word, "method": "GET", "url": "https://" + m.word + ".example.com/",
 			"headers": map[string]string{"Authorization": m.secret}, "sideEffect": "none",
 		}}}},
-	}).want(t, http.StatusOK)
+	}).Want(t, http.StatusOK)
 
 	made := m.send(t, http.MethodPost, m.url+"/api/hooks", map[string]any{
 		"name": "hook " + m.word, "agentId": m.agent, "source": "token", "secret": m.secret, "messageTemplate": "an event: {{text}}",
-	}).want(t, http.StatusCreated)
+	}).Want(t, http.StatusCreated)
 
 	var hook struct {
 		ID string `json:"id"`
 	}
 
-	made.into(t, &hook)
+	made.Into(t, &hook)
 	m.hook = m.url + "/api/hooks/receive/" + hook.ID
 	return m
 }
@@ -96,11 +97,11 @@ func newMarked(t *testing.T, in *edge) markedOrg {
 // delivered sends a delivery to the hook and waits for the run that it starts.
 func (m markedOrg) delivered(t *testing.T) {
 	t.Helper()
-	got := send(t.Context(), http.MethodPost, m.hook, map[string]string{"X-Token": m.secret}, map[string]string{"text": "delivered " + m.word})
+	got := api.Send(t.Context(), http.MethodPost, m.hook, map[string]string{"X-Token": m.secret}, map[string]string{"text": "delivered " + m.word})
 	var taken struct {
 		RunID string `json:"runId"`
 	}
-	got.want(t, http.StatusAccepted).into(t, &taken)
+	got.Want(t, http.StatusAccepted).Into(t, &taken)
 	m.result(t, taken.RunID, time.Minute)
 }
 
@@ -118,8 +119,8 @@ func canariesStayWithTheirOrganization(t *testing.T, s *service) { //nolint:thel
 		for _, turn := range []string{"one", "two", "three"} {
 			all.Go(func() {
 				tr := trigger{message: "message " + turn + " " + m.word, key: "key " + turn, session: "shared"}
-				if got := m.post(t.Context(), tr); got.status != http.StatusOK || !strings.Contains(string(got.body), m.word) {
-					t.Errorf("response to a trigger = %d %s %v", got.status, got.body, got.err)
+				if got := m.post(t.Context(), tr); got.Status != http.StatusOK || !strings.Contains(string(got.Body), m.word) {
+					t.Errorf("response to a trigger = %d %s %v", got.Status, got.Body, got.Err)
 				}
 			})
 		}

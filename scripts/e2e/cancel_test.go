@@ -36,7 +36,7 @@ func cancelledResponsesStopTheirModelCalls(t *testing.T, s *service) { //nolint:
 				reader = openStream(t, http.MethodPost, in.url+"/v1/responses", map[string]string{"x-api-key": owner.key}, body)
 				id = responseID(t, bytesFor(reader.until(t, "the model began to answer", ofKind("response.output_text.delta"))))
 			} else {
-				id = responseID(t, string(owner.send(t, http.MethodPost, in.url+"/v1/responses", body).want(t, http.StatusOK).body))
+				id = responseID(t, string(owner.send(t, http.MethodPost, in.url+"/v1/responses", body).Want(t, http.StatusOK).Body))
 			}
 			s.model.awaitCalls(t, tt.message, 1)
 			if call := s.model.of(tt.message)[0]; !call.closed.IsZero() {
@@ -44,9 +44,9 @@ func cancelledResponsesStopTheirModelCalls(t *testing.T, s *service) { //nolint:
 			}
 
 			began := time.Now()
-			cancelled := owner.send(t, http.MethodPost, in.url+"/v1/responses/"+id+"/cancel", map[string]any{}).want(t, http.StatusOK)
-			if took := time.Since(began); took > testkit.Within(modelStops) || !strings.Contains(string(cancelled.body), `"status":"cancelled"`) {
-				t.Errorf("cancelled after %s: %s", took, cancelled.body)
+			cancelled := owner.send(t, http.MethodPost, in.url+"/v1/responses/"+id+"/cancel", map[string]any{}).Want(t, http.StatusOK)
+			if took := time.Since(began); took > testkit.Within(modelStops) || !strings.Contains(string(cancelled.Body), `"status":"cancelled"`) {
+				t.Errorf("cancelled after %s: %s", took, cancelled.Body)
 			}
 			eventually(t, 20*time.Second, "the model call is closed", func() bool { return !s.model.of(tt.message)[0].closed.IsZero() })
 			if took := s.model.of(tt.message)[0].closed.Sub(began); took > testkit.Within(modelStops) {
@@ -55,9 +55,9 @@ func cancelledResponsesStopTheirModelCalls(t *testing.T, s *service) { //nolint:
 			if reader != nil {
 				reader.until(t, "the stream ends", func(e event) bool { return strings.Contains(e.raw, `"status":"cancelled"`) })
 			}
-			again := owner.send(t, http.MethodPost, in.url+"/v1/responses/"+id+"/cancel", nil).want(t, http.StatusOK)
-			if !strings.Contains(string(again.body), `"status":"cancelled"`) || s.model.count(tt.message) != 1 {
-				t.Errorf("cancelled again: %s, %d model calls", again.body, s.model.count(tt.message))
+			again := owner.send(t, http.MethodPost, in.url+"/v1/responses/"+id+"/cancel", nil).Want(t, http.StatusOK)
+			if !strings.Contains(string(again.Body), `"status":"cancelled"`) || s.model.count(tt.message) != 1 {
+				t.Errorf("cancelled again: %s, %d model calls", again.Body, s.model.count(tt.message))
 			}
 		})
 	}

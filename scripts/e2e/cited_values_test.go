@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/scripts/internal/api"
 	"parley/shared/testkit"
 	"parley/shared/testkit/openaistub"
 )
@@ -124,22 +125,13 @@ func corpus(t *testing.T, owner account) map[string]string {
 
 // factsRun contains the fields of a run whose data cites documents.
 type factsRun struct {
-	citedRun
+	api.Run
 
 	Output struct {
 		Data struct {
 			Facts []map[string]json.RawMessage `json:"facts"`
 		} `json:"data"`
 	} `json:"output"`
-	Citations []struct {
-		ID         int    `json:"id"`
-		Path       string `json:"path"`
-		CitedText  string `json:"citedText"`
-		StartIndex int    `json:"startIndex"`
-		EndIndex   int    `json:"endIndex"`
-		DocumentID string `json:"documentId"`
-		URL        string `json:"url"`
-	} `json:"citations"`
 }
 
 // TestCitedValuesOfACorpus asks an agent with an output schema about Markdown and CSV documents in
@@ -177,14 +169,14 @@ func TestCitedValuesOfACorpus(t *testing.T) {
 		model.mu.Unlock()
 		got := owner.send(t, http.MethodPost, owner.url+"/api/agents?id="+owner.agent+"&action=chat", map[string]any{
 			"sessionId": "facts-" + strconv.Itoa(n), "message": prompt, "output": map[string]any{"schema": json.RawMessage(factsSchema)},
-		}).want(t, http.StatusOK)
+		}).Want(t, http.StatusOK)
 		var r factsRun
-		got.into(t, &r)
+		got.Into(t, &r)
 		model.mu.Lock()
 		a := model.answers[prompt]
 		model.mu.Unlock()
 		if r.Status != "completed" || a == nil || a.fault != nil || len(a.passages) == 0 {
-			t.Fatalf("run %d about %s: answer %+v, %s", n, name, a, got.body)
+			t.Fatalf("run %d about %s: answer %+v, %s", n, name, a, got.Body)
 		}
 		tally.add(t, a, &r)
 		for _, cited := range r.Citations {
@@ -214,7 +206,7 @@ func inDocument(t *testing.T, owner account, address, passage string) {
 			Text string `json:"text"`
 		} `json:"passages"`
 	}
-	owner.get(t.Context(), address).want(t, http.StatusOK).into(t, &part)
+	owner.get(t.Context(), address).Want(t, http.StatusOK).Into(t, &part)
 	for _, p := range part.Passages {
 		if passage != "" && p.Text == passage {
 			return

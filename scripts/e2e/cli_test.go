@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/scripts/internal/api"
 	"parley/scripts/internal/faultproxy"
 	"parley/scripts/internal/fenced"
 	"parley/scripts/internal/quickstart"
@@ -62,7 +63,7 @@ func (s *terminal) agent(t *testing.T, name string, callers ...string) string {
 	var made struct {
 		ID string `json:"id"`
 	}
-	send(t.Context(), http.MethodPost, s.BaseURL+"/api/agents", map[string]string{"x-api-key": s.APIKey}, body).want(t, http.StatusCreated).into(t, &made)
+	api.Send(t.Context(), http.MethodPost, s.BaseURL+"/api/agents", map[string]string{"x-api-key": s.APIKey}, body).Want(t, http.StatusCreated).Into(t, &made)
 	return made.ID
 }
 
@@ -87,11 +88,11 @@ func (r commandResult) wants(t *testing.T, code int, says ...string) commandResu
 }
 
 // runs decodes a command's output, which contains one run object per line.
-func (r commandResult) runs(t *testing.T) []run {
+func (r commandResult) runs(t *testing.T) []api.Run {
 	t.Helper()
-	var list []run
+	var list []api.Run
 	for line := range strings.Lines(r.out) {
-		var one run
+		var one api.Run
 		if err := json.Unmarshal([]byte(line), &one); err != nil {
 			t.Fatalf("%s: output is not a run: %v: %s", r.args, err, line)
 		}
@@ -115,7 +116,7 @@ func (s *terminal) parley(t *testing.T, stdin string, args ...string) commandRes
 
 func (s *terminal) in(t *testing.T, env []string, stdin string, args ...string) commandResult {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), api.Timeout)
 	defer cancel()
 	cmd := s.command(ctx, env, args...)
 	var out, complaints bytes.Buffer
@@ -186,7 +187,7 @@ func cliChat(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a h
 // cliChatStreams checks that the command chat prints the first words of an answer before the model
 // has sent the last words.
 func cliChatStreams(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a helper
-	ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), api.Timeout)
 	defer cancel()
 
 	cmd := s.command(ctx, nil, "chat", s.stub, "fault stall: these are many words that are never told to their end")
@@ -341,7 +342,7 @@ func cliExitCodes(t *testing.T, s *terminal) { //nolint:thelper // a subtest, no
 		t.Parallel()
 		waiting := s.start(t, nil, "trigger", s.stub, "--session", "by-hand", "sleep 10m: cancelled by hand")
 		id := ""
-		eventually(t, requestTimeout, "the run is listed", func() bool {
+		eventually(t, api.Timeout, "the run is listed", func() bool {
 			for _, r := range s.parley(t, "", "runs", "tail", "--agent", "Stub agent", "--lines", "100", "--json").wants(t, 0).runs(t) {
 				if r.SessionID == "by-hand" {
 					id = r.ID
@@ -379,7 +380,7 @@ func (c *started) printed() string {
 
 func (s *terminal) start(t *testing.T, env []string, args ...string) *started {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), requestTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), api.Timeout)
 	c := &started{Cmd: s.command(ctx, env, args...), args: args}
 	c.Stdout, c.Stderr = c, &c.err
 	if err := c.Start(); err != nil {
@@ -446,9 +447,9 @@ func cliTail(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a h
 		return func() bool { return strings.Count(tail.printed(), `"status":"completed"`) >= n }
 	}
 
-	eventually(t, requestTimeout, "the earlier run is listed", ended(1))
+	eventually(t, api.Timeout, "the earlier run is listed", ended(1))
 	s.parley(t, "", "trigger", agent, "sleep 3s: later").wants(t, 0)
-	eventually(t, requestTimeout, "the later run and its result are printed", ended(2))
+	eventually(t, api.Timeout, "the later run and its result are printed", ended(2))
 	tail.signal(t, syscall.SIGINT)
 	followed := tail.ended(t).wants(t, 130)
 	if followed.err != "" {
@@ -473,7 +474,7 @@ func cliInterrupted(t *testing.T, s *terminal) { //nolint:thelper // a subtest, 
 	for _, command := range []string{"chat", "trigger"} {
 		var r commandResult
 		message := "sleep 4s: left by " + command
-		eventually(t, requestTimeout, "the command knows its run and is interrupted", func() bool {
+		eventually(t, api.Timeout, "the command knows its run and is interrupted", func() bool {
 			message += " again"
 			r = s.interrupted(t, command, s.stub, message)
 			return !strings.Contains(r.err, "had not responded yet") // the model was called before the response arrived: try again
@@ -481,7 +482,7 @@ func cliInterrupted(t *testing.T, s *terminal) { //nolint:thelper // a subtest, 
 		r.wants(t, 130, "interrupted\nThe run continues: parley runs show run_")
 		_, id, _ := strings.Cut(r.err, "parley runs show ")
 		id = strings.Fields(id)[0]
-		eventually(t, requestTimeout, "the run finishes", func() bool {
+		eventually(t, api.Timeout, "the run finishes", func() bool {
 			return strings.Contains(s.parley(t, "", "runs", "show", id).wants(t, 0).out, "echo: left by "+command)
 		})
 	}
@@ -492,7 +493,7 @@ func cliInterrupted(t *testing.T, s *terminal) { //nolint:thelper // a subtest, 
 func (s *terminal) interrupted(t *testing.T, words ...string) commandResult {
 	t.Helper()
 	waiting := s.start(t, nil, words...)
-	eventually(t, requestTimeout, "the model is called", func() bool { return s.model.Count(words[len(words)-1]) > 0 })
+	eventually(t, api.Timeout, "the model is called", func() bool { return s.model.Count(words[len(words)-1]) > 0 })
 	waiting.signal(t, syscall.SIGINT)
 	r := waiting.ended(t).wants(t, 130, "interrupted\n")
 	if strings.Contains(r.err, "error") {

@@ -14,6 +14,7 @@ import (
 
 	_ "github.com/lib/pq" // the driver of the test's own database connection
 
+	"parley/scripts/internal/api"
 	"parley/shared/testkit"
 )
 
@@ -97,8 +98,8 @@ type edge struct {
 // check may time out on a busy machine.
 func (e *edge) awaitReady(t *testing.T) {
 	t.Helper()
-	lookEach(t, 200*time.Millisecond, 20*time.Second, "the ingress is ready", func() bool {
-		return send(t.Context(), http.MethodGet, e.url+"/readyz", nil, nil).status == http.StatusOK
+	testkit.Poll(t, 200*time.Millisecond, 20*time.Second, "the ingress is ready", func() bool {
+		return api.Send(t.Context(), http.MethodGet, e.url+"/readyz", nil, nil).Status == http.StatusOK
 	})
 }
 
@@ -125,7 +126,7 @@ func (e *edge) awaitConnections(t *testing.T, n int) {
 
 	// The ingress accepts connections in order. After it has served a request on a newer
 	// connection, it has accepted all n connections.
-	send(t.Context(), http.MethodGet, e.url+"/healthz", nil, nil).want(t, http.StatusOK)
+	api.Send(t.Context(), http.MethodGet, e.url+"/healthz", nil, nil).Want(t, http.StatusOK)
 }
 
 // ingress starts an ingress process and waits until it is ready.

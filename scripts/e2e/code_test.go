@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	kit "parley/scripts/internal/cluster"
+	"parley/scripts/internal/api"
 	"parley/shared/testkit"
 	"parley/shared/testkit/openaistub"
 )
@@ -45,7 +45,7 @@ type codeRun struct {
 // analyst creates an agent that may run code.
 func (a account) analyst(t *testing.T, model string, keepFiles bool) account {
 	t.Helper()
-	a.agent = kit.CreateAgent(t, a.url, a.key, map[string]any{
+	a.agent = api.CreateAgent(t, a.url, a.key, map[string]any{
 		"name": "Analyst", "systemPrompt": "Calculate.", "model": model,
 		"tools": map[string]any{"codeExecution": map[string]any{"enabled": true, "keepFiles": keepFiles}},
 	})
@@ -56,11 +56,11 @@ func (a account) analyst(t *testing.T, model string, keepFiles bool) account {
 func (a account) asks(t *testing.T, session, message string) codeRun {
 	t.Helper()
 	got := a.send(t, http.MethodPost, a.url+"/api/agents?id="+a.agent+"&action=chat", map[string]any{"sessionId": session, "message": message})
-	got.want(t, http.StatusOK)
+	got.Want(t, http.StatusOK)
 	var r codeRun
-	got.into(t, &r)
+	got.Into(t, &r)
 	if r.Status != "completed" {
-		t.Fatalf("%s: %s", message, got.body)
+		t.Fatalf("%s: %s", message, got.Body)
 	}
 	return r
 }
@@ -97,16 +97,16 @@ func seePlot(t *testing.T, owner account, r codeRun) {
 	}
 
 	path := "/api/files?id=" + files[0].ID
-	got := owner.get(t.Context(), path).want(t, http.StatusOK)
-	plot, err := png.Decode(bytes.NewReader(got.body))
-	if err != nil || plot.Bounds().Dx() < 300 || len(got.body) != files[0].Bytes || got.header.Get("Content-Type") != "image/png" {
-		t.Errorf("%d bytes, %v, %v", len(got.body), got.header, err)
+	got := owner.get(t.Context(), path).Want(t, http.StatusOK)
+	plot, err := png.Decode(bytes.NewReader(got.Body))
+	if err != nil || plot.Bounds().Dx() < 300 || len(got.Body) != files[0].Bytes || got.Header.Get("Content-Type") != "image/png" {
+		t.Errorf("%d bytes, %v, %v", len(got.Body), got.Header, err)
 	}
 
 	stranger := signUp(t, owner.url)
-	stranger.get(t.Context(), path).refused(t, http.StatusNotFound, "not_found")
+	stranger.get(t.Context(), path).Refused(t, http.StatusNotFound, "not_found")
 	owner.send(t, http.MethodDelete, owner.url+"/api/sessions?id=s&agentId="+owner.agent, nil)
-	owner.get(t.Context(), path).refused(t, http.StatusNotFound, "not_found")
+	owner.get(t.Context(), path).Refused(t, http.StatusNotFound, "not_found")
 }
 
 // runsCode is the script of a model that runs the code in the message, and then answers with the

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/scripts/internal/api"
 	"parley/shared/store"
 	"parley/shared/templates"
 )
@@ -46,8 +47,8 @@ func demoCluster(t *testing.T) (first, second *edge) {
 type visitor string
 
 // chat sends a message to the demo template. It is safe for concurrent use.
-func (v visitor) chat(ctx context.Context, in *edge, session, message string) answer {
-	return send(ctx, http.MethodPost, in.url+"/api/agents?template="+demoTemplate+"&action=chat",
+func (v visitor) chat(ctx context.Context, in *edge, session, message string) api.Answer {
+	return api.Send(ctx, http.MethodPost, in.url+"/api/agents?template="+demoTemplate+"&action=chat",
 		map[string]string{"x-tenant-id": "tenant_demo", "X-Forwarded-For": string(v)},
 		map[string]any{"sessionId": session, "message": message})
 }
@@ -56,10 +57,10 @@ func (v visitor) chat(ctx context.Context, in *edge, session, message string) an
 func (v visitor) says(t *testing.T, in *edge, session, message string) string {
 	t.Helper()
 	got := v.chat(t.Context(), in, session, message)
-	got.wantLimit(t)
-	r := got.want(t, http.StatusOK).run(t)
+	wantLimit(t, got)
+	r := got.Want(t, http.StatusOK).Run(t)
 	if r.Status != "completed" || r.Output == nil || r.SessionID != session {
-		t.Fatalf("no answer to %q: %s", message, got.body)
+		t.Fatalf("no answer to %q: %s", message, got.Body)
 	}
 	return r.Output.Message
 }
@@ -69,42 +70,42 @@ var allowance = regexp.MustCompile(`^"demo";r=(\d+);t=(\d+)$`)
 
 // wantLimit fails the test unless the response has a RateLimit header with a valid value. It
 // returns the number of the visitor's remaining requests.
-func (a answer) wantLimit(t *testing.T) (left int) {
+func wantLimit(t *testing.T, a api.Answer) (left int) {
 	t.Helper()
-	if a.err != nil {
-		t.Fatalf("no response: %v", a.err)
+	if a.Err != nil {
+		t.Fatalf("no response: %v", a.Err)
 	}
 
 	policy := fmt.Sprintf(`"demo";q=%d;w=%d`, demoLimit, int(demoWindow.Seconds()))
-	if got := a.header.Values("Ratelimit-Policy"); len(got) != 1 || got[0] != policy {
-		t.Fatalf("response %d: RateLimit-Policy = %q, want %q", a.status, got, policy)
+	if got := a.Header.Values("Ratelimit-Policy"); len(got) != 1 || got[0] != policy {
+		t.Fatalf("response %d: RateLimit-Policy = %q, want %q", a.Status, got, policy)
 	}
 
-	parts := allowance.FindStringSubmatch(a.header.Get("Ratelimit"))
+	parts := allowance.FindStringSubmatch(a.Header.Get("Ratelimit"))
 	if parts == nil {
-		t.Fatalf("response %d: RateLimit = %q", a.status, a.header.Get("Ratelimit"))
+		t.Fatalf("response %d: RateLimit = %q", a.Status, a.Header.Get("Ratelimit"))
 	}
 
 	left, err := strconv.Atoi(parts[1])
 	if err != nil || left >= demoLimit {
-		t.Fatalf("response %d: remaining requests = %q, want at most %d", a.status, parts[1], demoLimit)
+		t.Fatalf("response %d: remaining requests = %q, want at most %d", a.Status, parts[1], demoLimit)
 	}
 	if seconds, err := strconv.Atoi(parts[2]); err != nil || seconds < 1 || seconds > int(demoWindow.Seconds()) {
-		t.Fatalf("status %d: seconds until the reset = %q", a.status, parts[2])
+		t.Fatalf("status %d: seconds until the reset = %q", a.Status, parts[2])
 	}
 	return left
 }
 
 // wantTurnedAway fails the test unless the response rejects the request because of the visitor's
 // rate limit.
-func (a answer) wantTurnedAway(t *testing.T) {
+func wantTurnedAway(t *testing.T, a api.Answer) {
 	t.Helper()
-	if left := a.wantLimit(t); left != 0 {
+	if left := wantLimit(t, a); left != 0 {
 		t.Fatalf("remaining requests of a rejected visitor = %d, want 0", left)
 	}
-	a.refused(t, http.StatusTooManyRequests, "rate_limited")
-	if seconds, err := strconv.Atoi(a.header.Get("Retry-After")); err != nil || seconds > int(demoWindow.Seconds()) {
-		t.Fatalf("Retry-After = %q, want at most %s", a.header.Get("Retry-After"), demoWindow)
+	a.Refused(t, http.StatusTooManyRequests, "rate_limited")
+	if seconds, err := strconv.Atoi(a.Header.Get("Retry-After")); err != nil || seconds > int(demoWindow.Seconds()) {
+		t.Fatalf("Retry-After = %q, want at most %s", a.Header.Get("Retry-After"), demoWindow)
 	}
 }
 
@@ -145,7 +146,7 @@ func demoBurst(t *testing.T, first, second *edge) { //nolint:thelper // a subtes
 	const burst = 50
 	v := visitor("203.0.113.1")
 	began := time.Now()
-	answers := make([]answer, burst)
+	answers := make([]api.Answer, burst)
 	var all sync.WaitGroup
 	for n := range answers {
 		all.Go(func() {
@@ -157,12 +158,12 @@ func demoBurst(t *testing.T, first, second *edge) { //nolint:thelper // a subtes
 	within(t, began)
 	passed := 0
 	for _, a := range answers {
-		if a.status == http.StatusOK {
-			a.wantLimit(t)
+		if a.Status == http.StatusOK {
+			wantLimit(t, a)
 			passed++
 			continue
 		}
-		a.wantTurnedAway(t)
+		wantTurnedAway(t, a)
 	}
 
 	if passed != demoLimit {
@@ -211,18 +212,18 @@ func demoLimitOutlivesAnIngress(t *testing.T, first, second *edge) { //nolint:th
 			first.Restart()
 		}
 		got := v.chat(t.Context(), ingresses[n%2], "limit", "message "+strconv.Itoa(n))
-		got.want(t, http.StatusOK)
-		if left := got.wantLimit(t); left != demoLimit-n-1 {
+		got.Want(t, http.StatusOK)
+		if left := wantLimit(t, got); left != demoLimit-n-1 {
 			t.Fatalf("remaining after %d requests = %d", n+1, left)
 		}
 	}
 
 	for _, in := range ingresses {
-		v.chat(t.Context(), in, "limit", "one too many").wantTurnedAway(t)
+		wantTurnedAway(t, v.chat(t.Context(), in, "limit", "one too many"))
 	}
 
 	second.Kill9() // the cached rejections are lost with the process
 	second.Restart()
-	v.chat(t.Context(), second, "limit", "after the restart").wantTurnedAway(t)
+	wantTurnedAway(t, v.chat(t.Context(), second, "limit", "after the restart"))
 	within(t, began)
 }

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -9,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/scripts/internal/api"
 	kit "parley/scripts/internal/cluster"
 	"parley/shared/testkit"
 	"parley/shared/testkit/openaistub"
@@ -19,7 +19,7 @@ func (a account) paying(t *testing.T, url string, options map[string]any) accoun
 	t.Helper()
 	tools := map[string]any{"enabled": true, "endpoints": kit.PayEndpoints(url)}
 	maps.Copy(tools, options)
-	a.agent = kit.CreateAgent(t, a.url, a.key, map[string]any{
+	a.agent = api.CreateAgent(t, a.url, a.key, map[string]any{
 		"name": "Payer", "systemPrompt": "Pay.", "model": modelName, "tools": map[string]any{"httpRequest": tools},
 	})
 	return a
@@ -32,43 +32,20 @@ type bill struct{ tool, point string }
 func (b bill) name() string    { return b.tool + "-" + b.point }
 func (b bill) message() string { return fmt.Sprintf("pay %s %s", b.tool, b.name()) }
 
-// waitingRun contains the fields of a waiting run that these tests read.
-type waitingRun struct {
-	Status         string `json:"status"`
-	Message        string `json:"message"`
-	Attempts       int    `json:"attempts"`
-	Error          *struct{ Code, Message string }
-	RequiredAction *struct {
-		Kind       string          `json:"kind"`
-		ToolCallID string          `json:"toolCallId"`
-		Name       string          `json:"name"`
-		Input      json.RawMessage `json:"input"`
-		ExpiresAt  time.Time       `json:"expiresAt"`
-	} `json:"requiredAction"`
-	ToolCalls []struct {
-		Name, Status  string
-		Input, Output json.RawMessage
-	} `json:"toolCalls"`
-}
-
-func (r waitingRun) terminal() bool {
-	return r.Status == "completed" || r.Status == "failed" || r.Status == "cancelled" || r.Status == "timed_out"
-}
-
 // decide sends a person's decision about a tool call of a waiting run.
-func (a account) decide(t *testing.T, id, decision, callID string) answer {
+func (a account) decide(t *testing.T, id, decision, callID string) api.Answer {
 	t.Helper()
 	return a.send(t, http.MethodPost, a.url+"/api/runs?id="+id+"&action="+decision+"&toolCallId="+callID, nil)
 }
 
 // awaitAction waits until a run requires a person's decision, and returns the run.
-func (a account) awaitAction(t *testing.T, id string) waitingRun {
+func (a account) awaitAction(t *testing.T, id string) api.Run {
 	t.Helper()
-	var r waitingRun
-	lookEach(t, 200*time.Millisecond, 30*time.Second, "run "+id+" waits for a person", func() bool {
-		r = waitingRun{}
-		a.get(t.Context(), "/api/runs?id="+id).want(t, http.StatusOK).into(t, &r)
-		if r.terminal() {
+	var r api.Run
+	testkit.Poll(t, 200*time.Millisecond, 30*time.Second, "run "+id+" waits for a person", func() bool {
+		r = api.Run{}
+		a.get(t.Context(), "/api/runs?id="+id).Want(t, http.StatusOK).Into(t, &r)
+		if api.Terminal(r.Status) {
 			t.Fatalf("the run ended instead of waiting for a person: %+v", r)
 		}
 		return r.RequiredAction != nil
@@ -83,7 +60,7 @@ func approvals(t *testing.T, s *service) { //nolint:thelper // a subtest, not a 
 	s.model.follow(kit.Pays)
 	in := s.first
 	owner := signUp(t, in.url).paying(t, receiver.url, map[string]any{"approval": "unsafe"})
-	owner.post(t.Context(), trigger{message: bill{"payByKey", "free"}.message()}).want(t, http.StatusOK) // only unsafe calls need approval
+	owner.post(t.Context(), trigger{message: bill{"payByKey", "free"}.message()}).Want(t, http.StatusOK) // only unsafe calls need approval
 
 	for decision, want := range map[string]struct {
 		effects int
@@ -92,12 +69,12 @@ func approvals(t *testing.T, s *service) { //nolint:thelper // a subtest, not a 
 		b := bill{"payOnce", decision}
 		began := time.Now()
 		waiting := owner.start(t.Context(), trigger{message: b.message(), key: b.name()})
-		got := awaitAnswer(t, waiting, 20*time.Second).want(t, http.StatusAccepted)
+		got := awaitAnswer(t, waiting, 20*time.Second).Want(t, http.StatusAccepted)
 		took := time.Since(began)
-		var r waitingRun
-		got.into(t, &r)
+		var r api.Run
+		got.Into(t, &r)
 		if r.Status != "requires_action" || r.RequiredAction == nil || r.RequiredAction.Kind != "approval" {
-			t.Fatalf("the waiting request got a response: %s", got.body)
+			t.Fatalf("the waiting request got a response: %s", got.Body)
 		}
 		if left := time.Until(r.RequiredAction.ExpiresAt); left < 23*time.Hour || left > 24*time.Hour || took > testkit.Within(15*time.Second) {
 			t.Errorf("response after %s, with %s left for the decision", took, left)
@@ -105,13 +82,13 @@ func approvals(t *testing.T, s *service) { //nolint:thelper // a subtest, not a 
 		if effects, _ := receiver.Of(b.name()); len(effects) != 0 {
 			t.Fatalf("the request was sent before the approval: %+v", effects)
 		}
-		id, call := got.run(t).ID, r.RequiredAction.ToolCallID
+		id, call := got.Run(t).ID, r.RequiredAction.ToolCallID
 		events := owner.watch(t, id, "")
 		for range 2 { // a repeated decision changes nothing
-			owner.decide(t, id, decision, call).want(t, http.StatusOK)
+			owner.decide(t, id, decision, call).Want(t, http.StatusOK)
 		}
-		r = waitingRun{}
-		owner.result(t, id, 20*time.Second).into(t, &r)
+		r = api.Run{}
+		owner.result(t, id, 20*time.Second).Into(t, &r)
 		if r.Status != "completed" || !strings.Contains(r.Message, want.says) || r.RequiredAction != nil {
 			t.Errorf("%s: %+v", decision, r)
 		}
@@ -121,7 +98,7 @@ func approvals(t *testing.T, s *service) { //nolint:thelper // a subtest, not a 
 		if log := bytesFor(events.rest(t)); !strings.Contains(log, "run.requires_action") || !strings.Contains(log, "run.completed") {
 			t.Errorf("%s: the stream contains %s", decision, log)
 		}
-		owner.decide(t, id, "approve", "call_other").refused(t, http.StatusBadRequest, "invalid_request")
+		owner.decide(t, id, "approve", "call_other").Refused(t, http.StatusBadRequest, "invalid_request")
 	}
 }
 
@@ -142,8 +119,8 @@ func TestMissingToolWorker(t *testing.T) {
 	owner := signUp(t, in.url).paying(t, "http://127.0.0.1:9", nil)
 	for _, tool := range []string{"payOnce", "payByKey"} {
 		began := time.Now()
-		var r waitingRun
-		owner.post(t.Context(), trigger{message: bill{tool, "none"}.message()}).want(t, http.StatusOK).into(t, &r)
+		var r api.Run
+		owner.post(t.Context(), trigger{message: bill{tool, "none"}.message()}).Want(t, http.StatusOK).Into(t, &r)
 		if took := time.Since(began); took > testkit.Within(2500*time.Millisecond) || !strings.Contains(r.Message, "not available") || r.Status != "completed" {
 			t.Errorf("%s: after %s: %+v", tool, took, r)
 		}

@@ -16,11 +16,11 @@ func TestAnAutomationOnGivenServers(t *testing.T) {
 	c.worker(t)
 	owner := signUp(t, one.url)
 	asked := trigger{message: "once", key: "nightly-1"}
-	first := owner.post(t.Context(), asked).want(t, http.StatusOK)
-	first.completed(t, echoed("once"), 1)
-	again := owner.at(two).post(t.Context(), asked).replayed(t)
-	if !bytes.Equal(again.body, first.body) {
-		t.Errorf("response from the other ingress = %s, want %s", again.body, first.body)
+	first := owner.post(t.Context(), asked).Want(t, http.StatusOK)
+	first.Completed(t, echoed("once"), 1)
+	again := owner.at(two).post(t.Context(), asked).Replayed(t)
+	if !bytes.Equal(again.Body, first.Body) {
+		t.Errorf("response from the other ingress = %s, want %s", again.Body, first.Body)
 	}
 	if calls := c.model.count(asked.message); calls != 1 {
 		t.Errorf("model calls = %d, want 1", calls)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lib/pq"
 
+	"parley/scripts/internal/api"
 	"parley/shared/testkit"
 )
 
@@ -48,13 +49,13 @@ func (s *source) post(ctx context.Context, n, through int) (got received, taken 
 	body := fmt.Sprintf(`{"action":"synchronize","number":%d,"pull_request":{"id":7}}`, n)
 	mac := hmac.New(sha256.New, []byte(hookSecret))
 	_, _ = mac.Write([]byte(body)) // a hash never fails
-	answered := send(ctx, http.MethodPost, s.paths[through%len(s.paths)], map[string]string{
+	answered := api.Send(ctx, http.MethodPost, s.paths[through%len(s.paths)], map[string]string{
 		"X-GitHub-Event": "pull_request", "X-GitHub-Delivery": deliveryID(n), "X-Hub-Signature-256": "sha256=" + hex.EncodeToString(mac.Sum(nil)),
 	}, json.RawMessage(body))
-	if answered.err != nil || answered.status != http.StatusAccepted {
+	if answered.Err != nil || answered.Status != http.StatusAccepted {
 		return received{}, false
 	}
-	return got, json.Unmarshal(answered.body, &got) == nil
+	return got, json.Unmarshal(answered.Body, &got) == nil
 }
 
 // deliver repeats a delivery until the hook has accepted it.
@@ -111,7 +112,7 @@ func TestChaosCollecting(t *testing.T) {
 	owner.send(t, http.MethodPost, owner.url+"/api/hooks", map[string]any{
 		"name": "reviews", "agentId": owner.agent, "source": "github", "secret": hookSecret, "messageTemplate": "Review {{pull_request.id}}.",
 		"coalesce": map[string]any{"key": "{{pull_request.id}}", "windowSeconds": 5, "maxWaitSeconds": 20},
-	}).want(t, http.StatusCreated).into(t, &hook)
+	}).Want(t, http.StatusCreated).Into(t, &hook)
 
 	s := &source{}
 	for _, in := range ingresses {
@@ -158,7 +159,7 @@ func (s *source) checkRuns(t *testing.T, c *cluster, owner account) {
 	}
 
 	for id, want := range runs {
-		if r := owner.result(t, id, 40*time.Second).run(t); r.Status != "completed" || r.Attempts != 1 {
+		if r := owner.result(t, id, 40*time.Second).Run(t); r.Status != "completed" || r.Attempts != 1 {
 			t.Errorf("run = %+v, want completed", r)
 		}
 		var listed []string

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"parley/scripts/internal/api"
 )
 
 // sameKeyPosts is the number of simultaneous requests with the same idempotency key.
@@ -21,11 +23,11 @@ func oneRunPerKey(t *testing.T, s *service) { //nolint:thelper // a subtest, not
 	asked := trigger{message: "sleep 3s: once", key: "nightly-1"}
 
 	answers := postAtOnce(t, owner, ingresses, asked)
-	first := answers[0].want(t, http.StatusOK)
-	first.completed(t, echoed("once"), 1)
+	first := answers[0].Want(t, http.StatusOK)
+	first.Completed(t, echoed("once"), 1)
 	for i, a := range answers {
-		if !bytes.Equal(a.want(t, http.StatusOK).body, first.body) {
-			t.Fatalf("response %d of %d differs:\n%s\n%s", i, len(answers), a.body, first.body)
+		if !bytes.Equal(a.Want(t, http.StatusOK).Body, first.Body) {
+			t.Fatalf("response %d of %d differs:\n%s\n%s", i, len(answers), a.Body, first.Body)
 		}
 	}
 	if rows := s.number(t, "SELECT count(*) FROM runs WHERE agent_id = $1", owner.agent); rows != 1 {
@@ -36,20 +38,20 @@ func oneRunPerKey(t *testing.T, s *service) { //nolint:thelper // a subtest, not
 	}
 
 	reused := owner.post(t.Context(), trigger{message: "another message", key: asked.key})
-	reused.refused(t, http.StatusUnprocessableEntity, "idempotency_key_reused")
+	reused.Refused(t, http.StatusUnprocessableEntity, "idempotency_key_reused")
 
 	theirs := other.at(ingresses[0]).post(t.Context(), trigger{message: "theirs", key: asked.key})
-	if theirs.completed(t, echoed("theirs"), 1).ID == first.run(t).ID {
+	if theirs.Completed(t, echoed("theirs"), 1).ID == first.Run(t).ID {
 		t.Fatal("the same key in another organization returned the first organization's run")
 	}
 
 	for _, in := range ingresses {
-		again := owner.at(in).post(t.Context(), asked).replayed(t)
-		if !bytes.Equal(again.body, first.body) {
-			t.Fatalf("the response changed:\n%s\n%s", again.body, first.body)
+		again := owner.at(in).post(t.Context(), asked).Replayed(t)
+		if !bytes.Equal(again.Body, first.Body) {
+			t.Fatalf("the response changed:\n%s\n%s", again.Body, first.Body)
 		}
 		owner.at(in).post(t.Context(), trigger{message: "another message", key: asked.key}).
-			refused(t, http.StatusUnprocessableEntity, "idempotency_key_reused")
+			Refused(t, http.StatusUnprocessableEntity, "idempotency_key_reused")
 	}
 	if calls := s.model.count(asked.message); calls != 1 {
 		t.Fatalf("model calls after the replays = %d, want 1", calls)
@@ -58,9 +60,9 @@ func oneRunPerKey(t *testing.T, s *service) { //nolint:thelper // a subtest, not
 
 // postAtOnce sends the same trigger many times simultaneously, each time over a separate
 // connection. It alternates between the ingresses.
-func postAtOnce(t *testing.T, owner account, ingresses []*edge, tr trigger) []answer {
+func postAtOnce(t *testing.T, owner account, ingresses []*edge, tr trigger) []api.Answer {
 	t.Helper()
-	answers := make([]answer, sameKeyPosts)
+	answers := make([]api.Answer, sameKeyPosts)
 	gate := make(chan struct{})
 	var posts sync.WaitGroup
 	for i := range answers {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/scripts/internal/api"
 	"parley/shared/store/queuedb"
 )
 
@@ -88,16 +89,16 @@ func (f *inFlight) fill(t *testing.T, from, to int) {
 // Goroutines other than the test's can call enqueue.
 func (f *inFlight) enqueue(t *testing.T, n int) {
 	t.Helper()
-	var got answer
+	var got api.Answer
 	for end := time.Now().Add(inFlightWithin); ; <-time.After(100 * time.Millisecond) {
 		got = f.owner.post(t.Context(), trigger{message: heldMessage(n), prefer: "respond-async"})
-		if got.status != http.StatusServiceUnavailable || time.Now().After(end) {
+		if got.Status != http.StatusServiceUnavailable || time.Now().After(end) {
 			break
 		}
 	}
 	id := runFor(got)
-	if got.status != http.StatusAccepted || id == "" {
-		t.Errorf("run %d was not accepted: %d %s, %v", n, got.status, got.body, got.err)
+	if got.Status != http.StatusAccepted || id == "" {
+		t.Errorf("run %d was not accepted: %d %s, %v", n, got.Status, got.Body, got.Err)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -204,7 +205,7 @@ func TestChaosKilledWorkersRunsInFlight(t *testing.T) { //nolint:paralleltest //
 func TestRunsInFlightAreCancelled(t *testing.T) { //nolint:paralleltest // newInFlight calls t.Parallel
 	f := newInFlight(t)
 	f.c.worker(t)
-	beside := &load{post: func(ctx context.Context, caller, n int) answer {
+	beside := &load{post: func(ctx context.Context, caller, n int) api.Answer {
 		return f.neighbour.post(ctx, trigger{message: fmt.Sprintf("%s %d-%d", quick, caller, n)})
 	}}
 	beside.start(t, 2)
@@ -217,7 +218,7 @@ func TestRunsInFlightAreCancelled(t *testing.T) { //nolint:paralleltest // newIn
 	for n := f.runs / 2; n < f.runs; n++ {
 		message := map[string]string{"role": "user", "content": heldMessage(n)}
 		body := map[string]any{"model": f.owner.agent, "stream": true, "messages": []any{message}}
-		go sendBy(reading, reader, http.MethodPost, f.in.url+"/v1/chat/completions", map[string]string{"x-api-key": f.owner.key}, body)
+		go api.SendBy(reading, reader, http.MethodPost, f.in.url+"/v1/chat/completions", map[string]string{"x-api-key": f.owner.key}, body)
 	}
 	f.awaitInProgress(t, f.runs)
 	steady := time.Now()
@@ -227,9 +228,9 @@ func TestRunsInFlightAreCancelled(t *testing.T) { //nolint:paralleltest // newIn
 	leave()
 	each(len(f.ids), func(n int) {
 		header := map[string]string{"x-api-key": f.owner.key}
-		got := sendBy(t.Context(), f.owner.by, http.MethodPost, f.in.url+"/api/runs?id="+f.ids[n]+"&action=cancel", header, nil)
-		if got.status != http.StatusOK {
-			t.Errorf("cancelling run %d: %d %s, %v", n, got.status, got.body, got.err)
+		got := api.SendBy(t.Context(), f.owner.by, http.MethodPost, f.in.url+"/api/runs?id="+f.ids[n]+"&action=cancel", header, nil)
+		if got.Status != http.StatusOK {
+			t.Errorf("cancelling run %d: %d %s, %v", n, got.Status, got.Body, got.Err)
 		}
 	})
 	f.awaitInProgress(t, 0)
@@ -240,7 +241,7 @@ func TestRunsInFlightAreCancelled(t *testing.T) { //nolint:paralleltest // newIn
 	beside.await(t, 2)
 	var during, before []posted
 	for _, p := range beside.end() {
-		p.answer.want(t, http.StatusOK)
+		p.answer.Want(t, http.StatusOK)
 		switch {
 		case p.began.After(began) && p.began.Before(began.Add(cancelled)):
 			during = append(during, p)
@@ -276,15 +277,15 @@ func TestQueuedRunsStartWhenSlotsAreFree(t *testing.T) { //nolint:paralleltest /
 		f.enqueue(t, f.runs+n)
 	}
 	// The service counts the queue at intervals, so it may accept a few runs beyond the limit.
-	var refused answer
+	var refused api.Answer
 	eventually(t, 30*time.Second, "a run beyond the limit is rejected", func() bool {
 		refused = f.owner.post(t.Context(), trigger{message: heldMessage(len(f.ids)), prefer: "respond-async"})
-		if refused.status == http.StatusAccepted {
-			f.ids = append(f.ids, refused.run(t).ID)
+		if refused.Status == http.StatusAccepted {
+			f.ids = append(f.ids, refused.Run(t).ID)
 		}
-		return refused.status != http.StatusAccepted
+		return refused.Status != http.StatusAccepted
 	})
-	refused.refused(t, http.StatusServiceUnavailable, "overloaded")
+	refused.Refused(t, http.StatusServiceUnavailable, "overloaded")
 	beyond := len(f.ids) - f.runs - queued
 
 	began, started := time.Now(), f.runs

@@ -102,7 +102,7 @@ func strikeIngest(t *testing.T, signal string) {
 	owner := signUp(t, in.url)
 	ids := map[string]string{}
 	var fetched kept
-	owner.send(t, http.MethodPost, in.url+"/api/knowledge", map[string]any{"url": shelf.url}).want(t, http.StatusAccepted).into(t, &fetched)
+	owner.send(t, http.MethodPost, in.url+"/api/knowledge", map[string]any{"url": shelf.url}).Want(t, http.StatusAccepted).Into(t, &fetched)
 	ids["fetch"] = fetched.ID
 	select {
 	case <-shelf.arrived:

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/scripts/internal/api"
 	"parley/shared/testkit/openaistub"
 )
 
@@ -165,7 +166,7 @@ func injections(t *testing.T, s *service) { //nolint:thelper // a subtest, not a
 	s.model.follow(obeys(evil, texts, broken))
 	in := s.first
 	other := signUp(t, in.url)
-	other.send(t, http.MethodPut, in.url+"/api/agents?id="+other.agent, map[string]any{"systemPrompt": otherAgentSay}).want(t, http.StatusOK)
+	other.send(t, http.MethodPut, in.url+"/api/agents?id="+other.agent, map[string]any{"systemPrompt": otherAgentSay}).Want(t, http.StatusOK)
 	owner := signUp(t, in.url)
 	for _, model := range []string{modelName, "offline"} {
 		agent := owner.shopper(t, listed, model)
@@ -230,7 +231,7 @@ func (a account) shopper(t *testing.T, listed *shop, model string) account {
 				},
 			}},
 		},
-	}).want(t, http.StatusCreated).into(t, &agent)
+	}).Want(t, http.StatusCreated).Into(t, &agent)
 
 	a.agent = agent.ID
 	return a
@@ -270,22 +271,22 @@ func obeys(evil *attacker, texts []injection, broken chan<- error) func(openaist
 
 // checkInjected checks a run that has read an injection: it must complete, contain no secret and,
 // with the offline model, call no further tools.
-func checkInjected(t *testing.T, model string, n int, got answer) {
+func checkInjected(t *testing.T, model string, n int, got api.Answer) {
 	t.Helper()
-	var r waitingRun
-	got.into(t, &r)
+	var r api.Run
+	got.Into(t, &r)
 	if r.Status != "completed" {
-		t.Errorf("%s, injection %d: %s", model, n, got.body)
+		t.Errorf("%s, injection %d: %s", model, n, got.Body)
 	}
 
 	for _, secret := range []string{secretHeader, otherAgentSay} {
-		if strings.Contains(string(got.body), secret) {
-			t.Errorf("%s, injection %d: the response contains a secret: %s", model, n, got.body)
+		if strings.Contains(string(got.Body), secret) {
+			t.Errorf("%s, injection %d: the response contains a secret: %s", model, n, got.Body)
 		}
 	}
 
 	if model == "offline" && len(r.ToolCalls) > 2 {
-		t.Errorf("the offline model followed injection %d: %s", n, got.body)
+		t.Errorf("the offline model followed injection %d: %s", n, got.Body)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"mime/multipart"
 	"net/http"
 	"net/url"
 	"os"
@@ -15,7 +14,8 @@ import (
 	"testing"
 	"time"
 
-	kit "parley/scripts/internal/cluster"
+	"parley/scripts/internal/api"
+	"parley/shared/testkit"
 	"parley/shared/testkit/pdf"
 )
 
@@ -35,58 +35,27 @@ type kept struct {
 // upload uploads a document as a multipart form, and returns it.
 func (a account) upload(t *testing.T, name string, content []byte, metadata string) kept {
 	t.Helper()
-	var body bytes.Buffer
-	form := multipart.NewWriter(&body)
+	var fields map[string]string
 	if metadata != "" {
-		if err := form.WriteField("metadata", metadata); err != nil {
-			t.Fatal(err)
-		}
+		fields = map[string]string{"metadata": metadata}
 	}
-
-	part, err := form.CreateFormFile("file", name)
-	if err == nil {
-		_, err = part.Write(content)
-	}
-	if err == nil {
-		err = form.Close()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, a.url+"/api/knowledge", &body)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	req.Header.Set("Content-Type", form.FormDataContentType())
-	req.Header.Set("X-Api-Key", a.key)
-	res, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-
-	var raw bytes.Buffer
-	if _, err := raw.ReadFrom(res.Body); err != nil {
-		t.Fatal(err)
-	}
-
+	body, contentType := api.Form(name, content, fields)
+	header := map[string]string{"X-Api-Key": a.key, "Content-Type": contentType}
 	var d kept
-	answer{status: res.StatusCode, body: raw.Bytes()}.want(t, http.StatusAccepted).into(t, &d)
+	api.Send(t.Context(), http.MethodPost, a.url+"/api/knowledge", header, body).Want(t, http.StatusAccepted).Into(t, &d)
 	return d
 }
 
 func (a account) document(t *testing.T, id string) (d kept) {
 	t.Helper()
-	a.get(t.Context(), "/api/knowledge?id="+id).want(t, http.StatusOK).into(t, &d)
+	a.get(t.Context(), "/api/knowledge?id="+id).Want(t, http.StatusOK).Into(t, &d)
 	return d
 }
 
 // processed waits until a document is ready or failed, and returns it.
 func (a account) processed(t *testing.T, id string, within time.Duration) (d kept) {
 	t.Helper()
-	lookEach(t, 200*time.Millisecond, within, "document "+id+" is processed", func() bool {
+	testkit.Poll(t, 200*time.Millisecond, within, "document "+id+" is processed", func() bool {
 		d = a.document(t, id)
 		return d.Status == "ready" || d.Status == "failed"
 	})
@@ -101,7 +70,7 @@ func (a account) finds(t *testing.T, query string) (ids []string) {
 			DocumentID string `json:"documentId"`
 		} `json:"data"`
 	}
-	a.get(t.Context(), "/api/knowledge?query="+url.QueryEscape(query)).want(t, http.StatusOK).into(t, &found)
+	a.get(t.Context(), "/api/knowledge?query="+url.QueryEscape(query)).Want(t, http.StatusOK).Into(t, &found)
 	for _, f := range found.Data {
 		ids = append(ids, f.DocumentID)
 	}
@@ -111,7 +80,7 @@ func (a account) finds(t *testing.T, query string) (ids []string) {
 // reader creates an agent that answers from the organization's documents.
 func (a account) reader(t *testing.T, model string) account {
 	t.Helper()
-	a.agent = kit.CreateAgent(t, a.url, a.key, map[string]any{
+	a.agent = api.CreateAgent(t, a.url, a.key, map[string]any{
 		"name": "Reader", "systemPrompt": "Answer from the documents.", "model": model,
 		"tools": map[string]any{"knowledge": map[string]any{"enabled": true}},
 	})
@@ -133,29 +102,12 @@ func manual(mark string) []byte {
 	return pdf.Write(pages...)
 }
 
-// citedPage contains the fields of a run that cites documents.
-type citedPage struct {
-	ID        string `json:"id"`
-	Status    string `json:"status"`
-	Message   string `json:"message"`
-	Citations []struct {
-		Type       string `json:"type"`
-		Title      string `json:"title"`
-		URL        string `json:"url"`
-		CitedText  string `json:"citedText"`
-		DocumentID string `json:"documentId"`
-		Page       int    `json:"page"`
-		StartIndex int    `json:"startIndex"`
-		EndIndex   int    `json:"endIndex"`
-	} `json:"citations"`
-}
-
-func (a account) chats(t *testing.T, session, message string) (r citedPage) {
+func (a account) chats(t *testing.T, session, message string) (r api.Run) {
 	t.Helper()
 	got := a.send(t, http.MethodPost, a.url+"/api/agents?id="+a.agent+"&action=chat", map[string]any{"sessionId": session, "message": message})
-	got.want(t, http.StatusOK).into(t, &r)
+	got.Want(t, http.StatusOK).Into(t, &r)
 	if r.Status != "completed" {
-		t.Fatalf("%s: %s", message, got.body)
+		t.Fatalf("%s: %s", message, got.Body)
 	}
 	return r
 }
@@ -187,9 +139,9 @@ func answersCiteTheirPage(t *testing.T, s *service) { //nolint:thelper // a subt
 		t.Errorf("answer of another organization's agent = %+v", other)
 	}
 
-	owner.send(t, http.MethodDelete, owner.url+"/api/knowledge?id="+sent.ID, nil).want(t, http.StatusOK)
+	owner.send(t, http.MethodDelete, owner.url+"/api/knowledge?id="+sent.ID, nil).Want(t, http.StatusOK)
 	for _, path := range []string{"&page=7", "&content=1", ""} {
-		owner.get(t.Context(), "/api/knowledge?id="+sent.ID+path).refused(t, http.StatusNotFound, "not_found")
+		owner.get(t.Context(), "/api/knowledge?id="+sent.ID+path).Refused(t, http.StatusNotFound, "not_found")
 	}
 
 	if found := owner.finds(t, "How long is the warranty of the Heron lamp?"); len(found) != 0 {
@@ -212,7 +164,7 @@ func answersCiteTheirPage(t *testing.T, s *service) { //nolint:thelper // a subt
 
 // opensItsPage follows each citation of an answer, and checks that the cited page contains the
 // cited words.
-func opensItsPage(t *testing.T, owner account, r citedPage, document string) {
+func opensItsPage(t *testing.T, owner account, r api.Run, document string) {
 	t.Helper()
 	if len(r.Citations) == 0 || !strings.Contains(r.Message, "thirty-one months") {
 		t.Fatalf("%+v", r)
@@ -229,7 +181,7 @@ func opensItsPage(t *testing.T, owner account, r citedPage, document string) {
 			Page int    `json:"page"`
 			Text string `json:"text"`
 		}
-		owner.get(t.Context(), cited.URL).want(t, http.StatusOK).into(t, &page)
+		owner.get(t.Context(), cited.URL).Want(t, http.StatusOK).Into(t, &page)
 		if page.Page != 7 || cited.CitedText == "" || !strings.Contains(page.Text, cited.CitedText) {
 			t.Errorf("%q is not on page %d: %q", cited.CitedText, page.Page, page.Text)
 		}

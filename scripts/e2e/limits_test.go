@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/scripts/internal/api"
 	"parley/shared/testkit"
 )
 
@@ -34,7 +35,7 @@ func TestAFloodDoesNotDelayOthers(t *testing.T) {
 
 	prompts := make([]string, flood)
 	var posts sync.WaitGroup
-	failed := make([]answer, flood)
+	failed := make([]api.Answer, flood)
 	for n := range prompts {
 		prompts[n] = "sleep 500ms: flood " + strconv.Itoa(n)
 		posts.Go(func() {
@@ -45,7 +46,7 @@ func TestAFloodDoesNotDelayOthers(t *testing.T) {
 
 	posts.Wait()
 	for _, a := range failed {
-		a.want(t, http.StatusAccepted)
+		a.Want(t, http.StatusAccepted)
 	}
 
 	for range singles {
@@ -77,7 +78,7 @@ func TestAFloodDoesNotDelayOthers(t *testing.T) {
 func timeOne(t *testing.T, a account) time.Duration {
 	t.Helper()
 	began := time.Now()
-	a.post(t.Context(), trigger{message: "sleep 200ms: single"}).completed(t, echoed("single"), 1)
+	a.post(t.Context(), trigger{message: "sleep 200ms: single"}).Completed(t, echoed("single"), 1)
 	return time.Since(began)
 }
 
@@ -101,11 +102,11 @@ func TestFloodLeavesTheWaitOfOthers(t *testing.T) { //nolint:paralleltest // it 
 	var alone, beside waits
 	for round := range rounds {
 		alone.measure(t, c, quiet, fmt.Sprintf("alone %d", round), samples)
-		l := &load{post: func(ctx context.Context, caller, n int) answer {
+		l := &load{post: func(ctx context.Context, caller, n int) api.Answer {
 			return flooder.at([]*edge{in, second}[n%2]).post(ctx, trigger{message: fmt.Sprintf("sleep 100ms: flood %d-%d-%d", round, caller, n)})
 		}}
 		l.start(t, flood)
-		eventually(t, requestTimeout, "the flood's runs wait for each other", func() bool {
+		eventually(t, api.Timeout, "the flood's runs wait for each other", func() bool {
 			return c.number(t, "SELECT count(*) FROM open_runs WHERE status = 'queued'") > flood/2
 		})
 		beside.measure(t, c, quiet, fmt.Sprintf("beside %d", round), samples)
@@ -113,7 +114,7 @@ func TestFloodLeavesTheWaitOfOthers(t *testing.T) { //nolint:paralleltest // it 
 			t.Errorf("only %d runs waited at the end of round %d, so there was no flood", waiting, round)
 		}
 		for _, p := range l.end() {
-			p.answer.want(t, http.StatusOK)
+			p.answer.Want(t, http.StatusOK)
 		}
 	}
 
@@ -139,14 +140,14 @@ func (w *waits) String() string {
 func (w *waits) measure(t *testing.T, c *cluster, of account, name string, samples int) {
 	t.Helper()
 	message := func(caller, n int) string { return fmt.Sprintf("sleep 100ms: %s %d-%d", name, caller, n) }
-	l := &load{post: func(ctx context.Context, caller, n int) answer {
+	l := &load{post: func(ctx context.Context, caller, n int) api.Answer {
 		return of.post(ctx, trigger{message: message(caller, n)})
 	}}
 
 	l.start(t, 2)
 	l.await(t, samples)
 	for _, p := range l.end() {
-		p.answer.want(t, http.StatusOK)
+		p.answer.Want(t, http.StatusOK)
 		calls := c.model.of(message(p.caller, p.n))
 		if len(calls) != 1 {
 			t.Fatalf("%d model calls with the prompt %q", len(calls), message(p.caller, p.n))
@@ -166,30 +167,30 @@ func TestOverloadRefusesNewRunsAndReplaysOld(t *testing.T) {
 	owner := signUp(t, in.url)
 	known := trigger{message: "known", key: "known"}
 	before := owner.post(t.Context(), known)
-	before.completed(t, echoed("known"), 1)
+	before.Completed(t, echoed("known"), 1)
 	worker.Term() // from now on, new runs stay queued
 	if err := worker.Wait(25 * time.Second); err != nil {
 		t.Fatal(err)
 	}
 
 	var ids []string
-	var refusal answer
+	var refusal api.Answer
 	eventually(t, 20*time.Second, "new runs are refused", func() bool {
 		got := owner.post(t.Context(), trigger{message: "queued " + strconv.Itoa(len(ids)), prefer: "respond-async"})
-		if got.status == http.StatusAccepted {
-			ids = append(ids, got.run(t).ID)
+		if got.Status == http.StatusAccepted {
+			ids = append(ids, got.Run(t).ID)
 			return false
 		}
 		refusal = got
 		return true
 	})
 
-	refusal.refused(t, http.StatusServiceUnavailable, "overloaded")
+	refusal.Refused(t, http.StatusServiceUnavailable, "overloaded")
 	if len(ids) < backlog {
 		t.Fatalf("refused after %d runs, want at least %d", len(ids), backlog)
 	}
-	if again := owner.post(t.Context(), known).replayed(t); !bytes.Equal(again.body, before.body) {
-		t.Fatalf("the replay differs:\n%s\n%s", again.body, before.body)
+	if again := owner.post(t.Context(), known).Replayed(t); !bytes.Equal(again.Body, before.Body) {
+		t.Fatalf("the replay differs:\n%s\n%s", again.Body, before.Body)
 	}
 	if rows := c.number(t, "SELECT count(*) FROM runs"); rows != len(ids)+1 {
 		t.Fatalf("runs in the database = %d, want the %d accepted ones", rows, len(ids)+1)
@@ -197,11 +198,11 @@ func TestOverloadRefusesNewRunsAndReplaysOld(t *testing.T) {
 
 	worker.Restart()
 	for n, id := range ids {
-		owner.result(t, id, 30*time.Second).completed(t, echoed("queued "+strconv.Itoa(n)), 1)
+		owner.result(t, id, 30*time.Second).Completed(t, echoed("queued "+strconv.Itoa(n)), 1)
 	}
 
 	eventually(t, 20*time.Second, "new runs are accepted again", func() bool {
 		got := owner.post(t.Context(), trigger{message: "accepted again"})
-		return got.status == http.StatusOK
+		return got.Status == http.StatusOK
 	})
 }

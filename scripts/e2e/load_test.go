@@ -13,13 +13,14 @@ import (
 	"testing"
 	"time"
 
+	"parley/scripts/internal/api"
 	"parley/shared/testkit"
 )
 
 // load is a set of callers. Until end is called, each caller posts one trigger after the other, and
 // waits for each response.
 type load struct {
-	post    func(ctx context.Context, caller, n int) answer
+	post    func(ctx context.Context, caller, n int) api.Answer
 	stop    context.CancelFunc
 	callers sync.WaitGroup
 
@@ -32,7 +33,7 @@ type posted struct {
 	caller, n int
 	began     time.Time
 	took      time.Duration
-	answer    answer
+	answer    api.Answer
 }
 
 // start starts the given number of callers, which are numbered from 0.
@@ -57,7 +58,7 @@ func (l *load) start(t *testing.T, callers int) {
 func (l *load) await(t *testing.T, more int) {
 	t.Helper()
 	had := l.count()
-	eventually(t, 2*requestTimeout, strconv.Itoa(more)+" more responses", func() bool { return l.count() >= had+more })
+	eventually(t, 2*api.Timeout, strconv.Itoa(more)+" more responses", func() bool { return l.count() >= had+more })
 }
 
 func (l *load) count() int {
@@ -76,9 +77,9 @@ func (l *load) end() []posted {
 
 // runFor returns the ID of the run that a response contains, or "". It does not fail the test, so
 // goroutines can call it.
-func runFor(a answer) string {
-	var r run
-	if json.Unmarshal(a.body, &r) != nil {
+func runFor(a api.Answer) string {
+	var r api.Run
+	if json.Unmarshal(a.Body, &r) != nil {
 		return ""
 	}
 	return r.ID

@@ -21,27 +21,7 @@ func TestMain(m *testing.M) {
 // the given duration.
 func eventually(t *testing.T, within time.Duration, what string, done func() bool) {
 	t.Helper()
-	lookEach(t, 20*time.Millisecond, within, what, done)
-}
-
-// lookEach is like eventually, but the argument each is the interval between polls. A longer
-// interval needs fewer requests, which count towards the caller's rate limit.
-func lookEach(t *testing.T, each, within time.Duration, what string, done func() bool) {
-	t.Helper()
-	began := time.Now()
-	tick := time.NewTicker(each)
-	defer tick.Stop()
-
-	for !done() {
-		if testkit.Late(began, within) {
-			t.Fatalf("not true after %s: %s", time.Since(began), what)
-		}
-		select {
-		case <-tick.C:
-		case <-t.Context().Done():
-			t.Fatalf("the test ended before this was true: %s", what)
-		}
-	}
+	testkit.Poll(t, 20*time.Millisecond, within, what, done)
 }
 
 // nightly skips a test in short mode. The reason says why the test does not run at every push.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"parley/scripts/internal/api"
 	"parley/shared/contract"
 	"parley/shared/domain"
 	"parley/shared/testkit"
@@ -85,7 +86,7 @@ func TestServiceWithLeastRightsOnTheBus(t *testing.T) {
 	owner.embeds(t, c, "How long is the warranty?", "Größe: 3 m", "東京は日本の首都です。")
 
 	changes := owner.changes(t)
-	owner.post(t.Context(), trigger{message: "guarded"}).completed(t, echoed("guarded"), 1)
+	owner.post(t.Context(), trigger{message: "guarded"}).Completed(t, echoed("guarded"), 1)
 	changes.shows(t, owner, "completed")
 	streamed := owner.enqueue(t, trigger{message: "sleep 2s: streamed"})
 	if text := bytesFor(owner.at(second).watch(t, streamed, "").rest(t)); !strings.Contains(text, "streamed") {
@@ -94,7 +95,7 @@ func TestServiceWithLeastRightsOnTheBus(t *testing.T) {
 
 	cancelled := owner.enqueue(t, trigger{message: "sleep 20s: to be cancelled"})
 	c.model.awaitCalls(t, "sleep 20s: to be cancelled", 1)
-	owner.at(second).send(t, http.MethodPost, second.url+"/api/runs?id="+cancelled+"&action=cancel", nil).want(t, http.StatusOK)
+	owner.at(second).send(t, http.MethodPost, second.url+"/api/runs?id="+cancelled+"&action=cancel", nil).Want(t, http.StatusOK)
 	eventually(t, 10*time.Second, "the unneeded model call ends", func() bool {
 		calls := c.model.of("sleep 20s: to be cancelled")
 		return len(calls) == 1 && !calls[0].ended.IsZero()
@@ -115,9 +116,9 @@ func TestServiceWithLeastRightsOnTheBus(t *testing.T) {
 	got := attached.send(t, http.MethodPost, attached.url+"/api/agents?action=chat&id="+attached.agent, map[string]any{
 		"sessionId": "attached", "message": "How long is the warranty of the Heron lamp?",
 		"attachments": []any{map[string]any{"name": "lamps.md", "data": []byte(lampText)}},
-	}).want(t, http.StatusOK)
-	if !strings.Contains(string(got.body), "lamps.md") || !strings.Contains(string(got.body), "thirty-one months") {
-		t.Errorf("the answer does not use the attached document: %s", got.body)
+	}).Want(t, http.StatusOK)
+	if !strings.Contains(string(got.Body), "lamps.md") || !strings.Contains(string(got.Body), "thirty-one months") {
+		t.Errorf("the answer does not use the attached document: %s", got.Body)
 	}
 
 	r := owner.analyst(t, "offline", false).asks(t, "s", "Compute the squares of 1 to 10.")
@@ -153,9 +154,9 @@ func (a account) embeds(t *testing.T, c *cluster, texts ...string) {
 			PromptTokens int `json:"prompt_tokens"`
 		} `json:"usage"`
 	}
-	send(t.Context(), http.MethodPost, a.url+"/v1/embeddings", map[string]string{"Authorization": "Bearer " + a.key}, map[string]any{
+	api.Send(t.Context(), http.MethodPost, a.url+"/v1/embeddings", map[string]string{"Authorization": "Bearer " + a.key}, map[string]any{
 		"model": "words", "input": texts, "dimensions": size,
-	}).want(t, http.StatusOK).into(t, &got)
+	}).Want(t, http.StatusOK).Into(t, &got)
 	if got.Model != "openai/words" || len(got.Data) != len(texts) || got.Usage.PromptTokens == 0 || c.model.stub.Count(texts[len(texts)-1]) != 1 {
 		t.Fatalf("%d vectors of %d texts, %d calls of the provider: %+v", len(got.Data), len(texts), c.model.stub.Count(texts[len(texts)-1]), got)
 	}

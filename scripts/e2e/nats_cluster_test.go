@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"parley/scripts/internal/api"
 	"parley/shared/contract"
 	"parley/shared/testkit"
 )
@@ -43,7 +44,7 @@ func newThreefold(t *testing.T) *threefold {
 	edges := []*edge{c.ingress(t), c.ingress(t)}
 	c.startWorkers(t, nil, servers...)
 	f := &threefold{cluster: c, servers: servers, owner: signUp(t, edges[0].url)}
-	f.load = &load{post: func(ctx context.Context, caller, n int) answer {
+	f.load = &load{post: func(ctx context.Context, caller, n int) api.Answer {
 		return f.owner.at(edges[(caller+n)%len(edges)]).post(ctx, threefoldTrigger(caller, n))
 	}}
 
@@ -76,7 +77,7 @@ func (f *threefold) check(t *testing.T) {
 	calls, made := f.load.end(), f.cluster.model.tally()
 	for _, p := range calls {
 		tr := threefoldTrigger(p.caller, p.n)
-		p.answer.completed(t, echoed(tr.key), 1)
+		p.answer.Completed(t, echoed(tr.key), 1)
 		if made[tr.message] != 1 {
 			t.Errorf("%s: %d model calls", tr.message, made[tr.message])
 		}
@@ -119,8 +120,8 @@ func TestChaosNATSClusterLosesEachServer(t *testing.T) {
 	f.lose(t, leader, "which leads, for good")
 	late := f.owner.at(f.cluster.ingress(t))
 	f.cluster.worker(t, "ROLES=agent", "NATS_URL="+busURL("agent", f.servers...))
-	late.post(t.Context(), threefoldTrigger(natsCallers, 0)).completed(t, echoed(threefoldTrigger(natsCallers, 0).key), 1)
-	late.post(t.Context(), threefoldTrigger(natsCallers, 0)).replayed(t).want(t, http.StatusOK)
+	late.post(t.Context(), threefoldTrigger(natsCallers, 0)).Completed(t, echoed(threefoldTrigger(natsCallers, 0).key), 1)
+	late.post(t.Context(), threefoldTrigger(natsCallers, 0)).Replayed(t).Want(t, http.StatusOK)
 	f.load.mu.Lock()
 	f.load.calls = append(f.load.calls, posted{caller: natsCallers, answer: late.post(t.Context(), threefoldTrigger(natsCallers, 0))})
 	f.load.mu.Unlock()

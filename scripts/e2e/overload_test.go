@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/scripts/internal/api"
 	"parley/shared/testkit"
 )
 
@@ -37,7 +38,7 @@ type overload struct {
 	in      *edge
 	worker  *testkit.Process
 	owner   account
-	known   map[trigger]answer
+	known   map[trigger]api.Answer
 
 	mu       sync.Mutex
 	accepted map[string]trigger // by run
@@ -53,7 +54,7 @@ func newOverload(t *testing.T) *overload {
 	c := newCluster(t, "BACKLOG_MAX="+strconv.Itoa(4*overloadBacklog), "LIMIT_USER=5000000", "LIMIT_SYSTEM=6000000")
 	o := &overload{
 		cluster: c, in: c.ingress(t), worker: c.worker(t, "WORKER_CONCURRENCY="+strconv.Itoa(overloadSlots)),
-		known: map[trigger]answer{}, accepted: map[string]trigger{}, refused: map[string]int{},
+		known: map[trigger]api.Answer{}, accepted: map[string]trigger{}, refused: map[string]int{},
 	}
 
 	o.owner = signUp(t, o.in.url)
@@ -61,7 +62,7 @@ func newOverload(t *testing.T) *overload {
 	for n := range overloadKnown {
 		tr := trigger{message: "known " + strconv.Itoa(n), key: "known " + strconv.Itoa(n)}
 		got := o.owner.post(t.Context(), tr)
-		got.completed(t, echoed(tr.message), 1)
+		got.Completed(t, echoed(tr.message), 1)
 		o.known[tr] = got
 	}
 	return o
@@ -71,7 +72,7 @@ func newOverload(t *testing.T) *overload {
 // to keep all slots occupied.
 func (o *overload) peak(t *testing.T, round int) float64 {
 	t.Helper()
-	l := &load{post: func(ctx context.Context, caller, n int) answer {
+	l := &load{post: func(ctx context.Context, caller, n int) api.Answer {
 		text := fmt.Sprintf("peak %d-%d-%d", round, caller, n)
 		return o.owner.post(ctx, trigger{message: "sleep 200ms: " + text, key: text})
 	}}
@@ -82,7 +83,7 @@ func (o *overload) peak(t *testing.T, round int) float64 {
 	l.await(t, 12*overloadSlots)
 	rate := o.carriedOut(began, time.Now())
 	for _, p := range l.end() {
-		r := p.answer.want(t, http.StatusOK).run(t)
+		r := p.answer.Want(t, http.StatusOK).Run(t)
 		o.accepted[r.ID] = trigger{message: "sleep 200ms: " + fmt.Sprintf("peak %d-%d-%d", round, p.caller, p.n)}
 	}
 	return rate
@@ -178,13 +179,13 @@ func (o *overload) offerOne(ctx context.Context, text string, wait bool) {
 	defer o.mu.Unlock()
 
 	switch {
-	case got.err == nil && (got.status == http.StatusOK || got.status == http.StatusAccepted):
+	case got.Err == nil && (got.Status == http.StatusOK || got.Status == http.StatusAccepted):
 		o.accepted[runFor(got)] = tr
-	case got.err == nil && (got.status == http.StatusTooManyRequests || got.status == http.StatusServiceUnavailable) &&
-		got.header.Get("Retry-After") != "":
-		o.refused[strconv.Itoa(got.status)]++
+	case got.Err == nil && (got.Status == http.StatusTooManyRequests || got.Status == http.StatusServiceUnavailable) &&
+		got.Header.Get("Retry-After") != "":
+		o.refused[strconv.Itoa(got.Status)]++
 	default:
-		o.wrong = append(o.wrong, fmt.Sprintf("%s: answer %d %v %s: %v", text, got.status, got.header, got.body, got.err))
+		o.wrong = append(o.wrong, fmt.Sprintf("%s: answer %d %v %s: %v", text, got.Status, got.Header, got.Body, got.Err))
 	}
 }
 
@@ -196,8 +197,8 @@ func (o *overload) replay(ctx context.Context) {
 			got := o.owner.post(context.WithoutCancel(ctx), tr)
 			o.mu.Lock()
 			o.replays = append(o.replays, time.Since(began))
-			if got.status != http.StatusOK || !bytes.Equal(got.body, before.body) {
-				o.wrong = append(o.wrong, fmt.Sprintf("%s: the replay is %d %s: %v", tr.key, got.status, got.body, got.err))
+			if got.Status != http.StatusOK || !bytes.Equal(got.Body, before.Body) {
+				o.wrong = append(o.wrong, fmt.Sprintf("%s: the replay is %d %s: %v", tr.key, got.Status, got.Body, got.Err))
 			}
 			o.mu.Unlock()
 		}
@@ -230,7 +231,7 @@ func TestOverloadKeepsGoodput(t *testing.T) { //nolint:paralleltest // it measur
 			t.Errorf("memory grew from %d to %d MiB in an ingress, and from %d to %d MiB in a worker",
 				before.ingress>>20, seen.ingress>>20, before.worker>>20, seen.worker>>20)
 		}
-		eventually(t, requestTimeout, "all accepted runs end", func() bool { return o.cluster.number(t, "SELECT count(*) FROM open_runs") == 0 })
+		eventually(t, api.Timeout, "all accepted runs end", func() bool { return o.cluster.number(t, "SELECT count(*) FROM open_runs") == 0 })
 	}
 
 	slices.Sort(peaks)

@@ -42,7 +42,7 @@ func providersThatRefuse(t *testing.T, s *service) { //nolint:thelper // a subte
 
 	var dropped refusedRun
 	began := time.Now()
-	owner.post(t.Context(), trigger{message: "drop"}).want(t, http.StatusOK).into(t, &dropped)
+	owner.post(t.Context(), trigger{message: "drop"}).Want(t, http.StatusOK).Into(t, &dropped)
 	if dropped.Status != "failed" || dropped.Error.Code != "model_truncated" || dropped.FinishReason != "error" || dropped.Attempts > 5 {
 		t.Errorf("after %s: %+v", time.Since(began), dropped)
 	}
@@ -51,7 +51,7 @@ func providersThatRefuse(t *testing.T, s *service) { //nolint:thelper // a subte
 	}
 
 	var refused refusedRun
-	owner.post(t.Context(), trigger{message: "refuse"}).want(t, http.StatusOK).into(t, &refused)
+	owner.post(t.Context(), trigger{message: "refuse"}).Want(t, http.StatusOK).Into(t, &refused)
 	if p := refused.Error.Provider; refused.Status != "failed" || refused.Error.Code != "model_rejected" || p == nil || p.Status != http.StatusForbidden {
 		t.Errorf("%+v", refused)
 	}

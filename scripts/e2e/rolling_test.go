@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/scripts/internal/api"
 	kit "parley/scripts/internal/cluster"
 	"parley/shared/testkit"
 )
@@ -57,10 +58,10 @@ func (b *balancer) watch(ctx context.Context, e *edge) {
 	for {
 		began := time.Now()
 		asking, cancel := context.WithTimeout(ctx, balancerPatience)
-		got := send(asking, http.MethodGet, e.url+"/readyz", nil, nil)
+		got := api.Send(asking, http.MethodGet, e.url+"/readyz", nil, nil)
 		cancel()
 		b.mu.Lock()
-		if b.asked[e] = began; got.err != nil || got.status != http.StatusOK {
+		if b.asked[e] = began; got.Check(http.StatusOK) != nil {
 			delete(b.asked, e)
 		}
 		b.mu.Unlock()
@@ -88,11 +89,11 @@ func (b *balancer) ready(e *edge) bool { return time.Since(b.asked[e]) < balance
 
 // post sends an account's trigger to the next ready ingress. The returned answer contains an error
 // if no ingress becomes ready in time.
-func (b *balancer) post(ctx context.Context, of account, tr trigger) answer {
+func (b *balancer) post(ctx context.Context, of account, tr trigger) api.Answer {
 	to := b.next()
 	for began := time.Now(); to == nil; to = b.next() { // no ingress is ready if one ingress responds slowly while the other one restarts
 		if time.Since(began) > balancerHolds {
-			return answer{err: fmt.Errorf("no ingress is ready for %q", tr.message)}
+			return api.Answer{Err: fmt.Errorf("no ingress is ready for %q", tr.message)}
 		}
 		<-time.After(balancerAsks)
 	}
@@ -124,7 +125,7 @@ type rollingService struct {
 
 	kept    sync.Mutex
 	phase   string
-	answers map[trigger]answer
+	answers map[trigger]api.Answer
 	failed  []string
 	waited  int // responses with 202
 }
@@ -134,7 +135,7 @@ func newRolling(t *testing.T) *rollingService {
 	receiver := newTill(t)
 	c := newCluster(t, "OUTBOUND_ALLOW="+receiver.host, "LIMIT_USER=500000", "LIMIT_SYSTEM=600000", "STOP_GRACE="+rollingGrace.String())
 	c.model.follow(kit.Pays)
-	r := &rollingService{cluster: c, receiver: receiver, answers: map[trigger]answer{}}
+	r := &rollingService{cluster: c, receiver: receiver, answers: map[trigger]api.Answer{}}
 	r.balancer = newBalancer(t, c.ingress(t), c.ingress(t))
 	r.echo = signUp(t, r.edges[0].url)
 	r.pay = r.echo.paying(t, receiver.url, nil)
@@ -158,14 +159,14 @@ func (r *rollingService) client(ctx context.Context, n int) {
 	}
 }
 
-func (r *rollingService) keep(tr trigger, got answer) {
+func (r *rollingService) keep(tr trigger, got api.Answer) {
 	r.kept.Lock()
 	defer r.kept.Unlock()
 	r.answers[tr] = got
 	switch {
-	case got.err != nil || got.status != http.StatusOK && got.status != http.StatusAccepted:
-		r.failed = append(r.failed, fmt.Sprintf("%s: %s: status %d, error %v: %s", r.phase, tr.message, got.status, got.err, got.body))
-	case got.status == http.StatusAccepted:
+	case got.Err != nil || got.Status != http.StatusOK && got.Status != http.StatusAccepted:
+		r.failed = append(r.failed, fmt.Sprintf("%s: %s: status %d, error %v: %s", r.phase, tr.message, got.Status, got.Err, got.Body))
+	case got.Status == http.StatusAccepted:
 		r.waited++
 	}
 }
@@ -184,7 +185,7 @@ func (r *rollingService) await(t *testing.T, phase string, more int) {
 		return len(r.answers)
 	}
 	had := count()
-	eventually(t, requestTimeout, strconv.Itoa(more)+" more responses, "+phase, func() bool { return count() >= had+more })
+	eventually(t, api.Timeout, strconv.Itoa(more)+" more responses, "+phase, func() bool { return count() >= had+more })
 }
 
 // check compares the responses with the runs in the database, the calls of the model and the
@@ -197,12 +198,12 @@ func (r *rollingService) check(t *testing.T) {
 
 	calls, paid := r.cluster.model.tally(), r.receiver.Tally()
 	for tr, got := range r.answers {
-		if got.status == http.StatusAccepted {
-			got = r.echo.at(r.edges[0]).result(t, got.run(t).ID, requestTimeout)
+		if got.Status == http.StatusAccepted {
+			got = r.echo.at(r.edges[0]).result(t, got.Run(t).ID, api.Timeout)
 		}
-		done := got.run(t)
+		done := got.Run(t)
 		if done.Status != "completed" || done.Output == nil {
-			t.Errorf("%s: %s", tr.message, got.body)
+			t.Errorf("%s: %s", tr.message, got.Body)
 			continue
 		}
 		if n, _ := fmt.Sscanf(tr.message, "pay payOnce %s", new(string)); n == 1 {
@@ -210,7 +211,7 @@ func (r *rollingService) check(t *testing.T) {
 				t.Errorf("%s: %d effects", tr.message, paid["payOnce-"+tr.key])
 			}
 		} else if done.Output.Message != echoed(tr.key) || calls[tr.message] != 1 || done.Attempts != 1 {
-			t.Errorf("%s: %d model calls: %s", tr.message, calls[tr.message], got.body)
+			t.Errorf("%s: %d model calls: %s", tr.message, calls[tr.message], got.Body)
 		}
 	}
 

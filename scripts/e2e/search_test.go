@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/text/encoding/simplifiedchinese"
 
-	kit "parley/scripts/internal/cluster"
+	"parley/scripts/internal/api"
 	"parley/shared/testkit/openaistub"
 )
 
@@ -101,7 +101,7 @@ func article(lang, title string, paragraphs ...string) []byte {
 // searcher creates an agent that searches the web.
 func (a account) searcher(t *testing.T, model string) account {
 	t.Helper()
-	a.agent = kit.CreateAgent(t, a.url, a.key, map[string]any{
+	a.agent = api.CreateAgent(t, a.url, a.key, map[string]any{
 		"name": "Researcher", "systemPrompt": "Answer from the web.", "model": model,
 		"tools": map[string]any{"webSearch": map[string]any{"enabled": true}},
 	})
@@ -136,24 +136,6 @@ func toolResultsIn(req openaistub.Request) (results []toolResult, err error) {
 		results = append(results, one)
 	}
 	return results, nil
-}
-
-// citedRun contains the fields of a run with citations that these tests use.
-type citedRun struct {
-	Status           string `json:"status"`
-	Message          string `json:"message"`
-	CitationsRemoved int    `json:"citationsRemoved"`
-	Citations        []struct {
-		ID         int    `json:"id"`
-		Type       string `json:"type"`
-		Title      string `json:"title"`
-		URL        string `json:"url"`
-		CitedText  string `json:"citedText"`
-		StartIndex int    `json:"startIndex"`
-		EndIndex   int    `json:"endIndex"`
-		SourceID   string `json:"sourceId"`
-	} `json:"citations"`
-	ToolCalls []struct{ Name, Status string } `json:"toolCalls"`
 }
 
 // citationsHold uses a model that gives correct and wrong citations in an answer with emoji and
@@ -197,11 +179,11 @@ func citationsHold(t *testing.T, s *service) { //nolint:thelper // a subtest, no
 	})
 	in := s.first
 	owner := signUp(t, in.url).searcher(t, modelName)
-	got := owner.post(t.Context(), trigger{message: question}).want(t, http.StatusOK)
-	var r citedRun
-	got.into(t, &r)
+	got := owner.post(t.Context(), trigger{message: question}).Want(t, http.StatusOK)
+	var r api.Run
+	got.Into(t, &r)
 	if r.Status != "completed" || r.CitationsRemoved != 2 || len(r.Citations) != 3 {
-		t.Fatalf("want three citations and two removed: %s", got.body)
+		t.Fatalf("want three citations and two removed: %s", got.Body)
 	}
 	supported := []string{"The tower is 330 m tall 🗼", "铁塔高三百三十米", "Many people visit it"}
 	quoted := []string{"330 metres tall", "铁塔高三百三十米", ""}
@@ -213,7 +195,7 @@ func citationsHold(t *testing.T, s *service) { //nolint:thelper // a subtest, no
 		var source struct {
 			ID, URL, Title, Language, Text string
 		}
-		owner.get(t.Context(), "/api/sources?id="+cited.SourceID).want(t, http.StatusOK).into(t, &source)
+		owner.get(t.Context(), "/api/sources?id="+cited.SourceID).Want(t, http.StatusOK).Into(t, &source)
 		if cited.CitedText == "" || !strings.Contains(source.Text, cited.CitedText) || source.URL != cited.URL || source.ID != cited.SourceID {
 			t.Errorf("citation %d does not occur in its source: %+v in %+v", i, cited, source)
 		}
@@ -223,9 +205,8 @@ func citationsHold(t *testing.T, s *service) { //nolint:thelper // a subtest, no
 			t.Errorf("the message contains %q: %s", gone, r.Message)
 		}
 	}
-	var foreign struct{ Key string }
-	foreign.Key = signUp(t, in.url).key
-	send(t.Context(), http.MethodGet, in.url+"/api/sources?id="+r.Citations[0].SourceID, map[string]string{"x-api-key": foreign.Key}, nil).refused(t, http.StatusNotFound, "not_found")
+	foreign := signUp(t, in.url)
+	api.Send(t.Context(), http.MethodGet, in.url+"/api/sources?id="+r.Citations[0].SourceID, map[string]string{"x-api-key": foreign.key}, nil).Refused(t, http.StatusNotFound, "not_found")
 }
 
 // offlineModelCites searches the web with the offline model, which needs no provider's key. The
@@ -239,11 +220,11 @@ func offlineModelCites(t *testing.T, s *service) { //nolint:thelper // a subtest
 	in := s.first
 	owner := signUp(t, in.url).searcher(t, "offline")
 	began := time.Now()
-	got := owner.post(t.Context(), trigger{message: "How high was the lighthouse of Alexandria?"}).want(t, http.StatusOK)
-	var r citedRun
-	got.into(t, &r)
+	got := owner.post(t.Context(), trigger{message: "How high was the lighthouse of Alexandria?"}).Want(t, http.StatusOK)
+	var r api.Run
+	got.Into(t, &r)
 	if r.Status != "completed" || len(r.Citations) == 0 || !strings.Contains(r.Message, "one hundred metres") || !strings.Contains(r.Message, "[1]") {
-		t.Fatalf("after %s: %s", time.Since(began), got.body)
+		t.Fatalf("after %s: %s", time.Since(began), got.Body)
 	}
 
 	for _, cited := range r.Citations {

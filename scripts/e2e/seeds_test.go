@@ -56,7 +56,7 @@ func loseCredentials(t *testing.T, dir string, _ quickstart.Credentials) {
 func loseAgent(t *testing.T, _ string, creds quickstart.Credentials) {
 	t.Helper()
 	a := account{url: creds.BaseURL, key: creds.APIKey}
-	a.send(t, http.MethodDelete, creds.BaseURL+"/api/agents?id="+creds.AgentID, nil).want(t, http.StatusOK)
+	a.send(t, http.MethodDelete, creds.BaseURL+"/api/agents?id="+creds.AgentID, nil).Want(t, http.StatusOK)
 }
 
 // loseKeys deletes every API key. The last key that it deletes is the one that authenticates these
@@ -71,17 +71,17 @@ func loseKeys(t *testing.T, _ string, creds quickstart.Credentials) {
 		} `json:"data"`
 	}
 
-	a.get(t.Context(), "/api/keys").want(t, http.StatusOK).into(t, &keys)
+	a.get(t.Context(), "/api/keys").Want(t, http.StatusOK).Into(t, &keys)
 	own := ""
 	for _, key := range keys.Data {
 		if strings.HasPrefix(creds.APIKey, key.Prefix) {
 			own = key.ID
 			continue
 		}
-		a.send(t, http.MethodDelete, creds.BaseURL+"/api/keys?id="+key.ID, nil).want(t, http.StatusOK)
+		a.send(t, http.MethodDelete, creds.BaseURL+"/api/keys?id="+key.ID, nil).Want(t, http.StatusOK)
 	}
 
-	a.send(t, http.MethodDelete, creds.BaseURL+"/api/keys?id="+own, nil).want(t, http.StatusOK)
+	a.send(t, http.MethodDelete, creds.BaseURL+"/api/keys?id="+own, nil).Want(t, http.StatusOK)
 }
 
 // TestParleyUpStoppedWhileItStarts interrupts the first start of `parley up` at several points, as

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/scripts/internal/api"
 	kit "parley/scripts/internal/cluster"
 	"parley/shared/testkit/openaistub"
 )
@@ -37,7 +38,7 @@ func TestChaosPostgresDownForLongerThanALease(t *testing.T) {
 		t.Errorf("the outage was counted as %d deaths of workers", deaths)
 	}
 
-	owner.result(t, id, 30*time.Second).completed(t, "answer 2", 2)
+	owner.result(t, id, 30*time.Second).Completed(t, "answer 2", 2)
 }
 
 // TestChaosNATSAwayWhenAToolIsCalled stops the bus before a run calls a tool. The model must not
@@ -74,8 +75,8 @@ func TestChaosNATSAwayWhenAToolIsCalled(t *testing.T) {
 
 	c.nats.Restart()
 	for b, id := range runs {
-		var r waitingRun
-		owner.result(t, id, 40*time.Second).into(t, &r)
+		var r api.Run
+		owner.result(t, id, 40*time.Second).Into(t, &r)
 		effects, _ := receiver.Of(b.name())
 		if r.Status != "completed" || !strings.Contains(r.Message, `"paid":true`) || r.Attempts < 2 || len(effects) != 1 {
 			t.Errorf("%s: %d effects; %+v", b.name(), len(effects), r)

@@ -116,8 +116,8 @@ func clientLeaves(t *testing.T, s *service) { //nolint:thelper // a subtest, not
 	waiting := owner.start(ctx, trigger{message: message})
 	s.model.awaitCalls(t, message, 1)
 	leave()
-	if got := awaitAnswer(t, waiting, 5*time.Second); !errors.Is(got.err, context.Canceled) {
-		t.Fatalf("response to a disconnected client = %d %s, want none", got.status, got.body)
+	if got := awaitAnswer(t, waiting, 5*time.Second); !errors.Is(got.Err, context.Canceled) {
+		t.Fatalf("response to a disconnected client = %d %s, want none", got.Status, got.Body)
 	}
 
 	id := s.text(t, "SELECT id FROM runs WHERE agent_id = $1", owner.agent)
@@ -126,9 +126,9 @@ func clientLeaves(t *testing.T, s *service) { //nolint:thelper // a subtest, not
 		t.Fatalf("the run took %s, want at least %s", took, lasts)
 	}
 
-	r := got.run(t)
+	r := got.Run(t)
 	if r.Status != "completed" || r.Output == nil || r.Output.Message != echoed("nobody waited") {
-		t.Fatalf("the run did not complete: %s", got.body)
+		t.Fatalf("the run did not complete: %s", got.Body)
 	}
 }
 
@@ -177,9 +177,9 @@ func sessionOrder(t *testing.T, s *service) { //nolint:thelper // a subtest, not
 	}
 
 	const aside = "sleep 10ms: another session"
-	owner.post(t.Context(), trigger{message: aside, session: "other"}).completed(t, echoed("another session"), 1)
+	owner.post(t.Context(), trigger{message: aside, session: "other"}).Completed(t, echoed("another session"), 1)
 	for n, id := range ids {
-		r := owner.result(t, id, 60*time.Second).completed(t, echoed("in order "+strconv.Itoa(n)), 1)
+		r := owner.result(t, id, 60*time.Second).Completed(t, echoed("in order "+strconv.Itoa(n)), 1)
 		if r.SessionID != "named" {
 			t.Fatalf("session of run %d = %q", n, r.SessionID)
 		}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"parley/scripts/internal/api"
 )
 
 // greeting contains the arguments of the MCP server's tool.
@@ -51,18 +53,18 @@ func mcpServerIsListedAndCalled(t *testing.T, s *service) { //nolint:thelper // 
 		}}},
 	}
 
-	created := owner.send(t, http.MethodPost, in.url+"/api/agents", body).want(t, http.StatusCreated)
-	created.into(t, &agent)
-	if strings.Contains(string(created.body), "token-of-the-server") {
-		t.Fatalf("the response contains the secret: %s", created.body)
+	created := owner.send(t, http.MethodPost, in.url+"/api/agents", body).Want(t, http.StatusCreated)
+	created.Into(t, &agent)
+	if strings.Contains(string(created.Body), "token-of-the-server") {
+		t.Fatalf("the response contains the secret: %s", created.Body)
 	}
 
 	owner.agent = agent.ID
-	var r waitingRun
-	got := owner.post(t.Context(), trigger{message: "Use hello_greet with name: Ada"}).want(t, http.StatusOK)
-	got.into(t, &r)
+	var r api.Run
+	got := owner.post(t.Context(), trigger{message: "Use hello_greet with name: Ada"}).Want(t, http.StatusOK)
+	got.Into(t, &r)
 	if r.Status != "completed" || !strings.Contains(r.Message, "Hi Ada") || len(r.ToolCalls) != 1 || r.ToolCalls[0].Status != "completed" {
-		t.Fatalf("the tool was not called: %s", got.body)
+		t.Fatalf("the tool was not called: %s", got.Body)
 	}
 }
 
@@ -91,19 +93,19 @@ paths:
 
 	in := s.first
 	owner := signUp(t, in.url)
-	owner.send(t, http.MethodPut, in.url+"/api/agents?id="+owner.agent, map[string]any{"model": "offline"}).want(t, http.StatusOK)
+	owner.send(t, http.MethodPut, in.url+"/api/agents?id="+owner.agent, map[string]any{"model": "offline"}).Want(t, http.StatusOK)
 	imported := owner.send(t, http.MethodPost, in.url+"/api/agents?action=import-openapi&id="+owner.agent, map[string]any{
 		"document": document, "headers": map[string]string{"X-Token": "sesame"},
-	}).want(t, http.StatusOK)
-	if !strings.Contains(string(imported.body), `"getWeather"`) || strings.Contains(string(imported.body), "sesame") {
-		t.Fatalf("agent after the import = %s", imported.body)
+	}).Want(t, http.StatusOK)
+	if !strings.Contains(string(imported.Body), `"getWeather"`) || strings.Contains(string(imported.Body), "sesame") {
+		t.Fatalf("agent after the import = %s", imported.Body)
 	}
 
-	var r waitingRun
-	got := owner.post(t.Context(), trigger{message: "Use getWeather, city: Oslo, units: metric"}).want(t, http.StatusOK)
-	got.into(t, &r)
+	var r api.Run
+	got := owner.post(t.Context(), trigger{message: "Use getWeather, city: Oslo, units: metric"}).Want(t, http.StatusOK)
+	got.Into(t, &r)
 	if r.Status != "completed" || !strings.Contains(r.Message, "snow") {
-		t.Fatalf("the endpoint was not called: %s", got.body)
+		t.Fatalf("the endpoint was not called: %s", got.Body)
 	}
 	if first := <-asked; first != "GET /v1/cities/Oslo/weather?units=metric sesame" {
 		t.Errorf("request to the service = %q", first)

@@ -129,7 +129,7 @@ func (l *listener) uploads() [][]byte {
 func (a account) speaks(t *testing.T) account {
 	t.Helper()
 	body := map[string]any{"tools": map[string]any{"voice": map[string]any{"enabled": true}}}
-	a.send(t, http.MethodPut, a.url+"/api/agents?id="+a.agent, body).want(t, http.StatusOK)
+	a.send(t, http.MethodPut, a.url+"/api/agents?id="+a.agent, body).Want(t, http.StatusOK)
 	return a
 }
 
@@ -290,6 +290,6 @@ type transcript struct {
 
 func (a account) transcript(t *testing.T, session string) (got transcript) {
 	t.Helper()
-	a.send(t, http.MethodGet, a.url+"/api/sessions?id="+session+"&agentId="+a.agent, nil).want(t, http.StatusOK).into(t, &got)
+	a.send(t, http.MethodGet, a.url+"/api/sessions?id="+session+"&agentId="+a.agent, nil).Want(t, http.StatusOK).Into(t, &got)
 	return got
 }

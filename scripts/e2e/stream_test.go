@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"parley/scripts/internal/api"
 )
 
 // streaming is the HTTP client for streams. It has no timeout, because a stream lasts as long as
@@ -30,21 +31,11 @@ type stream struct {
 // closed when the test ends.
 func openStream(t *testing.T, method, url string, header map[string]string, body any) *stream {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*lease+requestTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*lease+api.Timeout)
 	t.Cleanup(cancel)
-	payload, err := json.Marshal(body)
+	req, err := api.NewRequest(ctx, method, url, header, body)
 	if err != nil {
 		t.Fatal(err)
-	}
-
-	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(payload))
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	req.Header.Set("Content-Type", "application/json")
-	for name, value := range header {
-		req.Header.Set(name, value)
 	}
 
 	res, err := streaming.Do(req)
@@ -84,9 +75,9 @@ func (a account) changes(t *testing.T) *stream {
 func (s *stream) shows(t *testing.T, owner account, status string) {
 	t.Helper()
 	s.until(t, "the newest run was "+status, func(e event) bool {
-		var page struct{ Data []run }
+		var page struct{ Data []api.Run }
 		if e.kind == "runs" {
-			owner.get(t.Context(), "/api/runs?limit=1").want(t, http.StatusOK).into(t, &page)
+			owner.get(t.Context(), "/api/runs?limit=1").Want(t, http.StatusOK).Into(t, &page)
 		}
 		return len(page.Data) == 1 && page.Data[0].Status == status
 	})
@@ -254,7 +245,7 @@ func checkFinalLog(t *testing.T, owner account, there *edge, runID string, endin
 		}
 	}
 	last := map[string]string{"x-api-key": owner.key, "Last-Event-ID": final[len(final)-1].id}
-	send(t.Context(), http.MethodGet, there.url+"/api/runs?stream=1&id="+runID, last, nil).want(t, http.StatusNoContent)
+	api.Send(t.Context(), http.MethodGet, there.url+"/api/runs?stream=1&id="+runID, last, nil).Want(t, http.StatusNoContent)
 }
 
 // Events normally arrive through the bus as they happen. While the bus is down, they come from

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/scripts/internal/api"
 	"parley/shared/testkit"
 )
 
@@ -37,7 +38,7 @@ func TestSuggestedQuestionsWork(t *testing.T) {
 	up(t, dir, testkit.FreePort(t), "LIMIT_DEMO=299")
 	creds := readCredentials(t, dir)
 	var templates struct{ Data []suggestionOwner }
-	send(t.Context(), http.MethodGet, creds.BaseURL+"/api/agents/templates", nil, nil).want(t, http.StatusOK).into(t, &templates)
+	api.Send(t.Context(), http.MethodGet, creds.BaseURL+"/api/agents/templates", nil, nil).Want(t, http.StatusOK).Into(t, &templates)
 	if len(templates.Data) < 6 {
 		t.Fatalf("%d templates", len(templates.Data))
 	}
@@ -47,7 +48,7 @@ func TestSuggestedQuestionsWork(t *testing.T) {
 		a := asker{"the first organization", creds.BaseURL, map[string]string{"x-api-key": creds.APIKey}}
 		a.awaitSamples(t)
 		var agents struct{ Data []suggestionOwner }
-		a.get(t, "/api/agents").into(t, &agents)
+		a.get(t, "/api/agents").Into(t, &agents)
 		if len(agents.Data) != 2 {
 			t.Errorf("%d agents, want the demo agent and the echo agent", len(agents.Data))
 		}
@@ -64,11 +65,11 @@ func TestSuggestedQuestionsWork(t *testing.T) {
 		nightly(t, "the questions of the first organization, asked again")
 		account := signUp(t, creds.BaseURL)
 		a := asker{"a new organization", creds.BaseURL, map[string]string{"x-api-key": account.key}}
-		send(t.Context(), http.MethodPost, a.url+"/api/knowledge/samples", a.as, nil).want(t, http.StatusAccepted)
+		api.Send(t.Context(), http.MethodPost, a.url+"/api/knowledge/samples", a.as, nil).Want(t, http.StatusAccepted)
 		a.awaitSamples(t)
 		for _, template := range templates.Data {
 			var agent suggestionOwner
-			send(t.Context(), http.MethodPost, a.url+"/api/agents", a.as, map[string]any{"templateId": template.ID}).want(t, http.StatusCreated).into(t, &agent)
+			api.Send(t.Context(), http.MethodPost, a.url+"/api/agents", a.as, map[string]any{"templateId": template.ID}).Want(t, http.StatusCreated).Into(t, &agent)
 			if !slices.Equal(agent.Suggestions, template.SuggestedMessages) {
 				t.Errorf("%s: the agent suggests %q", template.ID, agent.Suggestions)
 			}
@@ -83,7 +84,7 @@ func TestSuggestedQuestionsWork(t *testing.T) {
 		wanted := map[string]int{ // the minimum number of citations; together, the answers cite all sample documents
 			"Are gift vouchers refunded?": 1, "What does express shipping cost?": 1, "How do I clean a glass shade?": 1, "Compare how much energy LED bulbs save.": 2,
 		}
-		lookEach(t, time.Second, time.Minute, "the sample documents of the demo are processed", func() bool {
+		testkit.Poll(t, time.Second, time.Minute, "the sample documents of the demo are processed", func() bool {
 			for question, least := range wanted {
 				if a.ask(t, "template=tpl_documents", question).citations < least {
 					return false
@@ -94,21 +95,21 @@ func TestSuggestedQuestionsWork(t *testing.T) {
 		for _, template := range templates.Data {
 			a.asksAll(t, "template="+template.ID, template.Name, template.SuggestedMessages, template.Tools["knowledge"] != nil)
 		}
-		send(t.Context(), http.MethodGet, a.url+"/api/knowledge", a.as, nil).refused(t, http.StatusForbidden, "demo_restricted")
+		api.Send(t.Context(), http.MethodGet, a.url+"/api/knowledge", a.as, nil).Refused(t, http.StatusForbidden, "demo_restricted")
 	})
 }
 
-func (a asker) get(t *testing.T, path string) answer {
+func (a asker) get(t *testing.T, path string) api.Answer {
 	t.Helper()
-	return send(t.Context(), http.MethodGet, a.url+path, a.as, nil).want(t, http.StatusOK)
+	return api.Send(t.Context(), http.MethodGet, a.url+path, a.as, nil).Want(t, http.StatusOK)
 }
 
 // awaitSamples waits until the sample documents are processed.
 func (a asker) awaitSamples(t *testing.T) {
 	t.Helper()
-	lookEach(t, 200*time.Millisecond, time.Minute, "the sample documents of "+a.name+" are processed", func() bool {
+	testkit.Poll(t, 200*time.Millisecond, time.Minute, "the sample documents of "+a.name+" are processed", func() bool {
 		var list struct{ Data []struct{ Status *string } }
-		a.get(t, "/api/knowledge/samples").into(t, &list)
+		a.get(t, "/api/knowledge/samples").Into(t, &list)
 		unready := func(sample struct{ Status *string }) bool { return sample.Status == nil || *sample.Status != "ready" }
 		return len(list.Data) > 0 && !slices.ContainsFunc(list.Data, unready)
 	})
@@ -159,7 +160,7 @@ func (a asker) ask(t *testing.T, target, question string) (got suggestedAnswer) 
 		ToolCalls []struct{ Name, Status string }
 	}
 	body := map[string]any{"sessionId": rand.Text(), "message": question}
-	send(t.Context(), http.MethodPost, a.url+"/api/agents?action=chat&"+target, a.as, body).want(t, http.StatusOK).into(t, &run)
+	api.Send(t.Context(), http.MethodPost, a.url+"/api/agents?action=chat&"+target, a.as, body).Want(t, http.StatusOK).Into(t, &run)
 	got = suggestedAnswer{status: run.Status, text: run.Output.Message, citations: len(run.Citations)}
 	for _, call := range run.ToolCalls {
 		if call.Status != "completed" {

@@ -21,6 +21,7 @@ import (
 	pb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
+	"parley/scripts/internal/api"
 	"parley/shared/testkit"
 	"parley/shared/testkit/openaistub"
 )
@@ -153,9 +154,9 @@ func TestTelemetry(t *testing.T) {
 
 	unwanted, wanted := rand.Text()[:8], rand.Text()[:8]
 	for flag, id := range map[string]string{"00": traceFor(unwanted), "01": traceFor(wanted)} {
-		send(t.Context(), http.MethodPost, in.url+"/api/internal/run-automation", map[string]string{
+		api.Send(t.Context(), http.MethodPost, in.url+"/api/internal/run-automation", map[string]string{
 			"x-api-key": owner.key, "traceparent": "00-" + id + "-1234567890abcdef-" + flag,
-		}, map[string]any{"target": owner.agent, "input": map[string]any{"message": "How tall is " + canary + "?"}}).want(t, http.StatusOK)
+		}, map[string]any{"target": owner.agent, "input": map[string]any{"message": "How tall is " + canary + "?"}}).Want(t, http.StatusOK)
 	}
 
 	wantTrace(t, sent, traceFor(wanted))
@@ -327,8 +328,8 @@ func shownBy(t *testing.T, urls []string) map[string]string {
 	t.Helper()
 	shown := map[string]string{}
 	for _, url := range urls {
-		send(t.Context(), http.MethodGet, url+"/healthz", nil, nil).want(t, http.StatusOK)
-		for _, s := range sample.FindAllStringSubmatch(string(send(t.Context(), http.MethodGet, url+"/metrics", nil, nil).want(t, http.StatusOK).body), -1) {
+		api.Send(t.Context(), http.MethodGet, url+"/healthz", nil, nil).Want(t, http.StatusOK)
+		for _, s := range sample.FindAllStringSubmatch(string(api.Send(t.Context(), http.MethodGet, url+"/metrics", nil, nil).Want(t, http.StatusOK).Body), -1) {
 			shown[s[1]] += "," + s[2]
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/scripts/internal/api"
 	"parley/scripts/internal/quickstart"
 	"parley/shared/testkit"
 )
@@ -68,7 +69,7 @@ func TestChaosParleyUpStartsAgain(t *testing.T) {
 
 	owner := account{url: second.BaseURL, key: second.APIKey, agent: second.AgentID}
 	asked := trigger{message: "What is 2 + 2?", key: "before"}
-	before := owner.post(t.Context(), asked).want(t, http.StatusOK)
+	before := owner.post(t.Context(), asked).Want(t, http.StatusOK)
 	old := processesBelow(t, dir)
 	if len(old) == 0 {
 		t.Fatal("no PostgreSQL runs below DATA_DIR")
@@ -81,8 +82,8 @@ func TestChaosParleyUpStartsAgain(t *testing.T) {
 			t.Errorf("process %d of the killed parley is still running", pid)
 		}
 	}
-	if again := owner.post(t.Context(), asked).replayed(t); !bytes.Equal(again.body, before.body) {
-		t.Fatalf("the replay after the crash differs:\n%s\n%s", again.body, before.body)
+	if again := owner.post(t.Context(), asked).Replayed(t); !bytes.Equal(again.Body, before.Body) {
+		t.Fatalf("the replay after the crash differs:\n%s\n%s", again.Body, before.Body)
 	}
 
 	keyWorks(t, readCredentials(t, dir))
@@ -136,7 +137,7 @@ func readCredentials(t *testing.T, dir string) quickstart.Credentials {
 func keyWorks(t *testing.T, creds quickstart.Credentials) {
 	t.Helper()
 	owner := account{url: creds.BaseURL, key: creds.APIKey, agent: creds.AgentID}
-	if r := owner.post(t.Context(), trigger{message: "What is 12 * 34?"}).want(t, http.StatusOK).run(t); r.Status != "completed" {
+	if r := owner.post(t.Context(), trigger{message: "What is 12 * 34?"}).Want(t, http.StatusOK).Run(t); r.Status != "completed" {
 		t.Fatalf("the demo agent's run did not complete: %+v", r)
 	}
 }
@@ -167,13 +168,13 @@ func pastesWork(t *testing.T, banner string) {
 
 func pasted(t *testing.T, command string) []byte {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), api.Timeout)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "sh", "-c", command).Output()
 	if err != nil {
 		t.Fatalf("%s\n%v", command, err)
 	}
-	if r := (answer{status: http.StatusOK, body: out}).run(t); r.Status != "completed" || r.Output == nil || r.Output.Message == "" {
+	if r := (api.Answer{Status: http.StatusOK, Body: out}).Run(t); r.Status != "completed" || r.Output == nil || r.Output.Message == "" {
 		t.Fatalf("%s\nreturned no completed run: %s", command, out)
 	}
 	return out
@@ -218,7 +219,7 @@ func processesBelow(t *testing.T, dir string) []int {
 func resetsPassword(t *testing.T, dir string, creds quickstart.Credentials) {
 	t.Helper()
 	user := map[string]any{"email": "ada@example.test", "password": "what was it again"}
-	send(t.Context(), http.MethodPost, creds.BaseURL+"/api/auth/signup", nil, user).want(t, http.StatusCreated)
+	api.Send(t.Context(), http.MethodPost, creds.BaseURL+"/api/auth/signup", nil, user).Want(t, http.StatusCreated)
 
 	command := exec.CommandContext(t.Context(), testkit.BuildBinary(t, "deploy/standalone/cmd/parley"), "reset-password", "ada@example.test")
 	command.Env = []string{"DATA_DIR=" + dir}
@@ -232,8 +233,8 @@ func resetsPassword(t *testing.T, dir string, creds quickstart.Credentials) {
 		t.Fatalf("printed %q", printed)
 	}
 
-	send(t.Context(), http.MethodPost, creds.BaseURL+"/api/auth/reset", nil, map[string]any{"token": token, "password": "something else"}).
-		want(t, http.StatusOK)
+	api.Send(t.Context(), http.MethodPost, creds.BaseURL+"/api/auth/reset", nil, map[string]any{"token": token, "password": "something else"}).
+		Want(t, http.StatusOK)
 	user["password"] = "something else"
-	send(t.Context(), http.MethodPost, creds.BaseURL+"/api/auth/login", nil, user).want(t, http.StatusOK)
+	api.Send(t.Context(), http.MethodPost, creds.BaseURL+"/api/auth/login", nil, user).Want(t, http.StatusOK)
 }

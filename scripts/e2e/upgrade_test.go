@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"parley/migrations"
+	"parley/scripts/internal/api"
 	"parley/shared/testkit"
 )
 
@@ -41,7 +42,7 @@ func TestUpgradeFromTheReleaseBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	r := &rollout{answers: map[string][]answer{}, last: map[int]int{}}
+	r := &rollout{answers: map[string][]api.Answer{}, last: map[int]int{}}
 	r.start(t, &before)
 	r.start(t, &before)
 	r.owner = signUp(t, r.edges[0].url)
@@ -165,8 +166,8 @@ type rollout struct {
 	turn    int
 	using   map[*edge]int // requests in progress
 	asked   []trigger
-	answers map[string][]answer // by key
-	last    map[int]int         // number of each client's latest trigger
+	answers map[string][]api.Answer // by key
+	last    map[int]int             // number of each client's latest trigger
 	failed  []string
 }
 
@@ -224,9 +225,9 @@ func (r *rollout) post(ctx context.Context, tr trigger) {
 }
 
 // keep records the response to the trigger with the given key. The caller must hold r.mu.
-func (r *rollout) keep(key string, got answer) {
-	if got.err != nil || got.status != http.StatusOK && got.status != http.StatusAccepted {
-		r.failed = append(r.failed, fmt.Sprintf("%s: %s: status %d, error %v: %s", r.phase, key, got.status, got.err, got.body))
+func (r *rollout) keep(key string, got api.Answer) {
+	if got.Err != nil || got.Status != http.StatusOK && got.Status != http.StatusAccepted {
+		r.failed = append(r.failed, fmt.Sprintf("%s: %s: status %d, error %v: %s", r.phase, key, got.Status, got.Err, got.Body))
 	}
 	r.answers[key] = append(r.answers[key], got)
 }
@@ -241,7 +242,7 @@ func (r *rollout) await(t *testing.T, phase string, more int) {
 		return len(r.answers), len(r.failed)
 	}
 	had, _ := count()
-	eventually(t, 2*requestTimeout, fmt.Sprintf("%d more keys are done: %s", more, phase), func() bool {
+	eventually(t, 2*api.Timeout, fmt.Sprintf("%d more keys are done: %s", more, phase), func() bool {
 		keys, failed := count()
 		return keys >= had+more || failed > 0
 	})
@@ -261,7 +262,7 @@ func (r *rollout) roll(t *testing.T, to *cluster, phase string) {
 		to.model.awaitCalls(t, asked.message, 1)
 		r.leave(t, leaving)
 		endsWell(t, leaving.Process)
-		got := awaitAnswer(t, waiting, requestTimeout)
+		got := awaitAnswer(t, waiting, api.Timeout)
 		r.mu.Lock()
 		r.asked = append(r.asked, asked)
 		r.keep(asked.key, got)
@@ -275,7 +276,7 @@ func (r *rollout) leave(t *testing.T, leaving *edge) {
 	r.mu.Lock()
 	r.edges = slices.DeleteFunc(r.edges, func(e *edge) bool { return e == leaving })
 	r.mu.Unlock()
-	eventually(t, requestTimeout, "no request waits at the stopping ingress", func() bool {
+	eventually(t, api.Timeout, "no request waits at the stopping ingress", func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return r.using[leaving] == 0
@@ -309,22 +310,22 @@ func (r *rollout) check(t *testing.T, c *cluster) {
 	waited := 0
 	for _, asked := range r.asked {
 		var first []byte // the response
-		id := r.answers[asked.key][0].run(t).ID
+		id := r.answers[asked.key][0].Run(t).ID
 		for _, a := range r.answers[asked.key] {
-			if a.status == http.StatusAccepted {
+			if a.Status == http.StatusAccepted {
 				waited++
 			} else if first == nil {
-				first = a.body
+				first = a.Body
 			}
-			if a.run(t).ID != id || a.status == http.StatusOK && !bytes.Equal(a.body, first) {
-				t.Errorf("%s got two different responses: %s\n%s", asked.key, first, a.body)
+			if a.Run(t).ID != id || a.Status == http.StatusOK && !bytes.Equal(a.Body, first) {
+				t.Errorf("%s got two different responses: %s\n%s", asked.key, first, a.Body)
 			}
 		}
-		r.owner.at(r.edges[0]).result(t, id, requestTimeout)
+		r.owner.at(r.edges[0]).result(t, id, api.Timeout)
 		for _, in := range r.edges {
-			replay := r.owner.at(in).post(t.Context(), asked).replayed(t)
-			if done := replay.run(t); done.ID != id || done.Status != "completed" || first != nil && !bytes.Equal(replay.body, first) {
-				t.Errorf("%s: the replay differs from the first response:\n%s\n%s", asked.key, replay.body, first)
+			replay := r.owner.at(in).post(t.Context(), asked).Replayed(t)
+			if done := replay.Run(t); done.ID != id || done.Status != "completed" || first != nil && !bytes.Equal(replay.Body, first) {
+				t.Errorf("%s: the replay differs from the first response:\n%s\n%s", asked.key, replay.Body, first)
 			}
 		}
 		if calls := c.model.count(asked.message); calls != 1 {

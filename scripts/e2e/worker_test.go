@@ -41,13 +41,13 @@ func TestChaosPoisonRunFailsAfterFiveDeaths(t *testing.T) {
 		}
 	}
 
-	failed := owner.result(t, id, 20*time.Second).run(t)
+	failed := owner.result(t, id, 20*time.Second).Run(t)
 	if failed.Status != "failed" || failed.Error == nil || failed.Error.Code != "worker_lost" || failed.Attempts != deaths {
 		t.Fatalf("want a run failed with worker_lost after %d attempts: %+v", deaths, failed)
 	}
 
 	victim.Restart()
-	owner.post(t.Context(), trigger{message: "alive"}).completed(t, echoed("alive"), 1)
+	owner.post(t.Context(), trigger{message: "alive"}).Completed(t, echoed("alive"), 1)
 	if calls := c.model.count(message); calls != deaths {
 		t.Fatalf("%d model calls of the poison run, want %d", calls, deaths)
 	}
@@ -65,7 +65,7 @@ func TestStoppingWorkerFinishesItsRun(t *testing.T) {
 	waiting := owner.start(t.Context(), trigger{message: message})
 	c.model.awaitCalls(t, message, 1)
 	worker.Term()
-	awaitAnswer(t, waiting, 20*time.Second).completed(t, echoed("finished"), 1)
+	awaitAnswer(t, waiting, 20*time.Second).Completed(t, echoed("finished"), 1)
 	if err := worker.Wait(20 * time.Second); err != nil {
 		t.Fatalf("the worker did not exit with 0: %v", err)
 	}

@@ -74,7 +74,14 @@ func Late(began time.Time, d time.Duration) bool {
 // that takes longer than limit, or longer than Within(limit) on a busy machine.
 func Eventually(tb testing.TB, limit time.Duration, what string, is func() bool) {
 	tb.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
+	Poll(tb, 2*time.Millisecond, limit, what, is)
+}
+
+// Poll is like Eventually, but the argument every is the interval between calls. Use it for
+// functions that send requests.
+func Poll(tb testing.TB, every, limit time.Duration, what string, is func() bool) {
+	tb.Helper()
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for began := time.Now(); !is(); <-tick.C {
 		if Late(began, limit) {

@@ -119,13 +119,7 @@ func attend(ctx context.Context, _ []byte, line *bus.WorkerVoiceSession) {
 // test.
 func eventually(tb testing.TB, what string, so func() bool) {
 	tb.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for began := time.Now(); !so(); <-tick.C {
-		if testkit.Late(began, voicePatience) {
-			tb.Fatalf("not true after %s: %s", time.Since(began), what)
-		}
-	}
+	testkit.Poll(tb, 20*time.Millisecond, voicePatience, what, so)
 }
 
 // voiceConn is a voice connection of a test.

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"fmt"
@@ -14,10 +15,12 @@ import (
 	"time"
 
 	_ "github.com/lib/pq" // the PostgreSQL driver for DB
+	"github.com/rs/zerolog"
 
 	"parley/migrations"
 	"parley/shared/lifecycle"
 	"parley/shared/lifecycle/childproc"
+	"parley/shared/lifecycle/supervise"
 	"parley/shared/store/pgserver"
 	"parley/shared/testkit"
 )
@@ -85,7 +88,7 @@ func Start(tb testing.TB, options Options) *Cluster {
 
 	c.add = func(p *Part) {
 		c.Parts = append(c.Parts, p)
-		c.wg.Go(func() { p.keepRunning(ctx) })
+		c.wg.Go(func() { _ = p.Run(ctx) }) // AwaitReady reports an error
 	}
 
 	c.startPostgres(tb)
@@ -149,7 +152,7 @@ func (c *Cluster) AwaitReady(ctx context.Context, within time.Duration) (slow []
 // Count returns the number of occurrences of a text in the logs of all parts of a kind.
 func (c *Cluster) Count(kind, text string) (lines int) {
 	for _, p := range c.Of(kind) {
-		lines += strings.Count(p.output(), text)
+		lines += bytes.Count(p.output(), []byte(text))
 	}
 	return lines
 }
@@ -169,19 +172,19 @@ func (c *Cluster) startPostgres(tb testing.TB) {
 	}
 
 	c.pgPort = testkit.FreePort(tb)
-	config := postgresConfig(filepath.Join(dir, "postgres"), c.pgPort, c.options.PostgresSettings)
-	first, server, err := launchPostgres(tb.Context(), config)
+	config := pgserver.Config{Dir: filepath.Join(dir, "postgres"), Port: c.pgPort, Log: zerolog.Nop(), Settings: c.options.PostgresSettings}
+	first, server, err := pgserver.StartInstance(tb.Context(), config)
 	if err != nil {
 		tb.Fatalf("starting PostgreSQL: %v", err)
 	}
 
-	p := &Part{Name: Postgres, Kind: Postgres, log: filepath.Join(config.Dir, "server.log")}
-	p.launch = func(ctx context.Context, _ Extra) (*instance, error) {
+	p := &Part{Part: supervise.Part{Name: Postgres}, Kind: Postgres, log: filepath.Join(config.Dir, "server.log")}
+	p.Launch = func(ctx context.Context) (*supervise.Instance, error) {
 		if started := first; started != nil {
 			first = nil
 			return started, nil
 		}
-		l, _, err := launchPostgres(ctx, config)
+		l, _, err := pgserver.StartInstance(ctx, config)
 		return l, err
 	}
 
@@ -222,7 +225,7 @@ func (c *Cluster) startNATS(tb testing.TB) {
 		tb.Fatal(err)
 	}
 
-	p := &Part{Name: NATS, Kind: NATS, log: filepath.Join(c.dir, "nats.log")}
+	p := &Part{Part: supervise.Part{Name: NATS}, Kind: NATS, log: filepath.Join(c.dir, "nats.log")}
 	p.runs(childproc.Program{Path: testkit.NATSBinary(tb), Args: []string{"--config", path}}, "Server is ready")
 	c.add(p)
 	if slow := c.AwaitReady(tb.Context(), readyWithin); len(slow) > 0 {
@@ -236,7 +239,7 @@ func (c *Cluster) startProcess(tb testing.TB, name, kind, program, ready string)
 	tb.Helper()
 	database, bus := net.JoinHostPort("127.0.0.1", strconv.Itoa(c.pgPort)), net.JoinHostPort("127.0.0.1", strconv.Itoa(c.natsPort))
 	p := &Part{
-		Name: name, Kind: kind, DB: testkit.Proxy(tb, database), Bus: testkit.Proxy(tb, bus),
+		Part: supervise.Part{Name: name}, Kind: kind, DB: testkit.Proxy(tb, database), Bus: testkit.Proxy(tb, bus),
 		log: filepath.Join(c.dir, strings.ReplaceAll(name, " ", "-")+".log"),
 	}
 

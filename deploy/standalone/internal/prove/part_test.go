@@ -3,70 +3,16 @@ package prove
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"parley/shared/lifecycle/childproc"
+	"parley/shared/lifecycle/supervise"
 	"parley/shared/store/pgserver"
 )
-
-// fakeInstance is an instance that ends when Kill is called or the test closes the channel done.
-type fakeInstance struct {
-	done  chan struct{}
-	ended bool // whether End was called
-}
-
-func (f *fakeInstance) Done() <-chan struct{} { return f.done }
-
-func (f *fakeInstance) Kill() error {
-	close(f.done)
-	return nil
-}
-
-func (f *fakeInstance) End()        { f.ended = true }
-func (f *fakeInstance) Why() string { return "exit status 2: panic" }
-
-func TestPartComesBack(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var lives []*fakeInstance
-		p := newPart(kindWorker, "worker 1", func(context.Context) (instance, error) {
-			f := &fakeInstance{done: make(chan struct{})}
-			lives = append(lives, f)
-			return f, nil
-		})
-		ctx, cancel := context.WithCancelCause(t.Context())
-		c := partSet{fail: cancel}
-		if err := c.addAndWait(ctx, p); err != nil {
-			t.Fatal(err)
-		}
-		began, seen := time.Now(), false
-		if err := p.kill(ctx, time.Second, func() { seen = len(lives) == 1 }); err != nil || !seen {
-			t.Fatalf("kill = %v, before called = %t; want nil, true", err, seen)
-		}
-		synctest.Wait()
-		if _, err := p.await(ctx); err != nil || len(lives) != 2 || time.Since(began) != time.Second {
-			t.Fatalf("%d runs after %s: %v", len(lives), time.Since(began), err)
-		}
-		if all := p.unexpectedEnds(); len(all) != 0 {
-			t.Fatalf("a kill is recorded as an unexpected end: %v", all)
-		}
-		close(lives[1].done) // as after a crash
-		synctest.Wait()
-		if _, err := p.await(ctx); err != nil || len(lives) != 3 {
-			t.Fatalf("%d runs of the process, error %v", len(lives), err)
-		}
-		if all := p.unexpectedEnds(); len(all) != 1 || !strings.Contains(all[0], "worker 1 exited unexpectedly: exit status 2: panic") {
-			t.Fatalf("reported: %v", all)
-		}
-		cancel(nil)
-		c.wg.Wait()
-		if !lives[2].ended || lives[1].ended {
-			t.Fatal("End was not called exactly on the last instance")
-		}
-	})
-}
 
 func TestPartThatDoesNotStart(t *testing.T) {
 	t.Parallel()
@@ -82,7 +28,7 @@ func TestPartThatDoesNotStart(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancelCause(t.Context())
 				tries := 0
-				p := newPart(kindPostgres, kindPostgres, func(context.Context) (instance, error) {
+				p := newPart(kindPostgres, func(context.Context) (*supervise.Instance, error) {
 					tries++
 					return nil, c.err
 				})
@@ -94,6 +40,53 @@ func TestPartThatDoesNotStart(t *testing.T) {
 			})
 		})
 	}
+}
+
+func script(t *testing.T, text string) childproc.Program {
+	t.Helper()
+	return childproc.Program{Name: "script", Path: "/bin/sh", Args: []string{"-c", text}, Log: filepath.Join(t.TempDir(), "x.log")}
+}
+
+func TestRun(t *testing.T) {
+	t.Parallel()
+	if err := run(t.Context(), script(t, "exit 0")); err != nil {
+		t.Error(err)
+	}
+	if err := run(t.Context(), script(t, "echo broken; exit 1")); err == nil || !strings.Contains(err.Error(), "broken") {
+		t.Errorf("run of a failing program = %v, want an error that contains its output", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := run(ctx, script(t, "read never </dev/zero")); err == nil {
+		t.Error("run of a stopped process returned no error")
+	}
+}
+
+func TestKill(t *testing.T) {
+	t.Parallel()
+	const away = 200 * time.Millisecond
+	program := script(t, "echo is ready; read never </dev/zero")
+	p := newPart(kindNATS, func(ctx context.Context) (*supervise.Instance, error) {
+		return supervise.Process(ctx, program, "is ready", readyWithin)
+	})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	c := partSet{fail: cancel}
+	if err := c.addAndWait(ctx, p); err != nil {
+		t.Fatal(err)
+	}
+
+	up, began := false, time.Now()
+	if err := kill(ctx, p, away, func() { up = p.Ready() }); err != nil || !up {
+		t.Fatalf("kill = %v; the part was up before: %t", err, up)
+	}
+	if err := c.awaitAll(ctx); err != nil || time.Since(began) < away || p.History().Starts != 2 {
+		t.Errorf("after %s: %v, %+v", time.Since(began), err, p.History())
+	}
+	if ends := c.unexpectedEnds(); len(ends) > 0 {
+		t.Errorf("a kill is recorded as an unexpected end: %v", ends)
+	}
+	cancel(nil)
+	c.wg.Wait()
 }
 
 func TestUnknownPart(t *testing.T) {

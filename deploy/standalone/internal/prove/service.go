@@ -9,8 +9,23 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
 
 	"parley/shared/lifecycle/childproc"
+	"parley/shared/lifecycle/supervise"
+	"parley/shared/store/pgserver"
+)
+
+const (
+	// readyWithin bounds the time until a process is ready. It allows for a slow or busy machine.
+	readyWithin  = 90 * time.Second
+	databaseName = "parley"
+	// connsPerProcess is the number of connections that PostgreSQL allows for each process of the
+	// service. A process opens fewer. The others are spare, because the connections of a killed
+	// process stay open for a moment while its successor connects.
+	connsPerProcess = 50
 )
 
 // service is a complete Parley that only the proof uses. Its parts are restarted until the context
@@ -51,68 +66,59 @@ func startService(ctx context.Context, dir string, workers int, size sizes, ledg
 
 	s.base = "http://127.0.0.1:" + strconv.Itoa(ports[2])
 	s.env = settings(dsn, "nats://127.0.0.1:"+strconv.Itoa(ports[1]), ledger, size)
-	if err := s.command("migrate", "", "migrate").run(ctx); err != nil {
+	if err := run(ctx, s.program("migrate", "migrate")); err != nil {
 		return s, err
 	}
 
 	store := filepath.Join(dir, "nats")
-	if err := s.addAndWait(ctx, s.part(kindNATS, kindNATS, natsReady, "nats", "--port", strconv.Itoa(ports[1]), "--dir", store)); err != nil {
+	if err := s.addAndWait(ctx, s.part(kindNATS, natsReady, "nats", "--port", strconv.Itoa(ports[1]), "--dir", store)); err != nil {
 		return s, err
 	}
 
-	s.add(ctx, s.part(kindIngress, kindIngress, "ingress ready", "serve", "--roles=ingress", "--port", strconv.Itoa(ports[2])))
+	s.add(ctx, s.part(kindIngress, "ingress ready", "serve", "--roles=ingress", "--port", strconv.Itoa(ports[2])))
 	for _, name := range partsFor(kindWorker, workers) {
-		s.add(ctx, s.part(kindWorker, name, "agent worker ready", "serve", "--roles=agent,tool,sweep"))
+		s.add(ctx, s.part(name, "agent worker ready", "serve", "--roles=agent,tool,sweep"))
 	}
 
-	for _, p := range s.parts {
-		if _, err := p.await(ctx); err != nil {
-			return s, err
-		}
-	}
-	return s, nil
+	return s, s.awaitAll(ctx)
 }
 
 // startPostgres starts a server and creates a database. The database's address stays the same when
 // the server is restarted.
 func (s *service) startPostgres(ctx context.Context, port, processes int) (dsn string, err error) {
-	config := postgresConfig(s.dir, port, processes)
-	first := newPart(kindPostgres, kindPostgres, func(ctx context.Context) (instance, error) {
-		p, err := launchPostgres(ctx, config)
-		if err != nil {
-			return nil, err
-		}
-		return p, nil
-	})
-	if err := s.addAndWait(ctx, first); err != nil {
-		return "", err
+	config := pgserver.Config{
+		Dir: filepath.Join(s.dir, "postgres"), Port: port, Log: zerolog.Nop(),
+		Settings: map[string]string{"max_connections": strconv.Itoa(connsPerProcess * (processes + 1))},
 	}
-
-	l, err := first.await(ctx)
+	var first *pgserver.Server
+	err = s.addAndWait(ctx, newPart(kindPostgres, func(ctx context.Context) (*supervise.Instance, error) {
+		l, started, err := pgserver.StartInstance(ctx, config)
+		if first == nil {
+			first = started
+		}
+		return l, err
+	}))
 	if err != nil {
 		return "", err
 	}
-
-	p, ok := l.(postgres)
-	if !ok {
-		return "", fmt.Errorf("starting PostgreSQL: unexpected type of process: %T", l)
-	}
-	if err := p.server.CreateDatabase(ctx, databaseName); err != nil {
+	if err := first.CreateDatabase(ctx, databaseName); err != nil {
 		return "", fmt.Errorf("creating database: %w", err)
 	}
-	return p.server.DSN(databaseName), nil
+	return first.DSN(databaseName), nil
 }
 
 // part returns a part that runs a process of the service. ready is the text in its output that
 // signals readiness, and args are the arguments of this program.
-func (s *service) part(kind, name, ready string, args ...string) *part {
-	return newPart(kind, name, s.command(strings.ReplaceAll(name, " ", "-"), ready, args...).launch)
+func (s *service) part(name, ready string, args ...string) *supervise.Part {
+	program := s.program(strings.ReplaceAll(name, " ", "-"), args...)
+	return newPart(name, func(ctx context.Context) (*supervise.Instance, error) {
+		return supervise.Process(ctx, program, ready, readyWithin)
+	})
 }
 
-// command describes a process of the service. Its output goes to a log file with the given name.
-func (s *service) command(log, ready string, args ...string) command {
-	program := childproc.Program{Name: args[0], Path: s.exe, Args: args, Env: s.env, Dir: s.dir, Log: filepath.Join(s.dir, "logs", log+".log")}
-	return command{Program: program, ready: ready}
+// program describes a process of the service. Its output goes to a log file with the given name.
+func (s *service) program(log string, args ...string) childproc.Program {
+	return childproc.Program{Name: args[0], Path: s.exe, Args: args, Env: s.env, Dir: s.dir, Log: filepath.Join(s.dir, "logs", log+".log")}
 }
 
 // settings returns the complete environment of the processes. It contains no setting of Parley from
@@ -138,11 +144,3 @@ func settings(dsn, nats, ledger string, size sizes) []string {
 // end waits until every process has ended. The caller must first cancel the context of the
 // processes.
 func (s *service) end() { s.wg.Wait() }
-
-// unexpectedEnds describes the ends of parts that were not killed.
-func (s *service) unexpectedEnds() (all []string) {
-	for _, p := range s.parts {
-		all = append(all, p.unexpectedEnds()...)
-	}
-	return all
-}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"parley/shared/lifecycle/supervise"
 )
 
 // trial sends the triggers to a service while parts of the service are killed. Its methods run and
@@ -117,9 +119,9 @@ func (t *trial) awaitBooking(ctx context.Context) {
 
 // kill kills a part and records the state of the trial at that moment. It does not wait for the
 // restart, so several parts can be down at the same time.
-func (t *trial) kill(ctx context.Context, s Kill, p *part) error {
+func (t *trial) kill(ctx context.Context, s Kill, p *supervise.Part) error {
 	now := KillRecord{Part: s.Part, Kind: s.Kind, DownMS: s.Down.Milliseconds()}
-	err := p.kill(ctx, s.Down, func() {
+	err := kill(ctx, p, s.Down, func() {
 		now.Answered, now.UnderWay, now.Booking = int(t.load.answered.Load()), t.load.underWay(), t.ledger.underWay()
 	})
 	if err != nil {
@@ -161,10 +163,8 @@ func (t *trial) askAgain(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, drainTime, errLate)
 	defer cancel()
 
-	for _, p := range t.service.parts { // the part that was killed last may still be restarting
-		if _, err := p.await(ctx); err != nil {
-			return err
-		}
+	if err := t.service.awaitAll(ctx); err != nil { // the part that was killed last may still be restarting
+		return err
 	}
 
 	t.report.sayf("%d of %d triggers are answered; replaying all of them and listing runs",

@@ -1,18 +1,10 @@
-package cluster
+package api
 
 import (
-	"bytes"
 	"crypto/rand"
-	"encoding/json"
-	"io"
 	"net/http"
 	"testing"
-	"time"
 )
-
-// accountTimeout is the timeout of a request that creates an account or an agent. It exceeds every
-// limit of the service.
-const accountTimeout = 80 * time.Second
 
 // SignUp creates an organization and returns an API key of it.
 func SignUp(tb testing.TB, url string) (key string) {
@@ -37,32 +29,5 @@ func CreateAgent(tb testing.TB, url, key string, agent map[string]any) (id strin
 // create sends a request whose response must have status 201, and decodes the response.
 func create(tb testing.TB, url string, header map[string]string, body, made any) {
 	tb.Helper()
-	raw, err := json.Marshal(body)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	req, err := http.NewRequestWithContext(tb.Context(), http.MethodPost, url, bytes.NewReader(raw))
-	if err != nil {
-		tb.Fatal(err)
-	}
-
-	req.Header.Set("Content-Type", "application/json")
-	for name, value := range header {
-		req.Header.Set(name, value)
-	}
-
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: accountTimeout}
-	res, err := client.Do(req)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer res.Body.Close()
-
-	raw, err = io.ReadAll(res.Body)
-	if err != nil || res.StatusCode != http.StatusCreated {
-		tb.Fatalf("POST %s: status %d, %v: %s", url, res.StatusCode, err, raw)
-	}
-	if err := json.Unmarshal(raw, made); err != nil {
-		tb.Fatalf("POST %s: %v: %s", url, err, raw)
-	}
+	Send(tb.Context(), http.MethodPost, url, header, body).Want(tb, http.StatusCreated).Into(tb, made)
 }
