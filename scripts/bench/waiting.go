@@ -11,6 +11,7 @@ import (
 	"parley/scripts/bench/internal/load"
 	"parley/scripts/bench/internal/model"
 	"parley/scripts/bench/internal/parley"
+	sdk "parley/sdk/go"
 )
 
 // waitMemory measures the memory of requests that wait for their runs, in Parley and in a bare
@@ -60,11 +61,14 @@ func parkedMemory(ctx context.Context, s *loadEnv, waiters int) (kib float64, er
 	memory, err := heldMemory(ctx, &server.Group, waitAll(spec, waiters),
 		func() (bool, error) {
 			var n int
-			err := load.Request{Method: http.MethodGet, Path: floor.WaitingPath}.Ask(ctx, base, &n)
+			res, err := parley.Ask(ctx, base, sdk.Request{Method: http.MethodGet, Path: floor.WaitingPath})
+			if err == nil {
+				err = res.Into(&n)
+			}
 			return n >= waiters, err
 		},
 		func() error {
-			_, err := load.Request{Method: http.MethodPost, Path: floor.ReleasePath}.Read(ctx, base)
+			_, err := parley.Ask(ctx, base, sdk.Request{Method: http.MethodPost, Path: floor.ReleasePath})
 			return err
 		})
 	return kibEach(memory["floor-"+floor.Parked], waiters), errors.Join(err, server.Stop())
