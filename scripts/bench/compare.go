@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -265,7 +264,7 @@ func (s *loadEnv) cpu(side *process.Group) (map[string]time.Duration, error) {
 	for name, used := range own {
 		out[role(name)] += used
 	}
-	out["client"], err = process.CPU(os.Getpid())
+	out["client"], err = process.OwnCPU()
 	return out, err
 }
 

@@ -223,7 +223,7 @@ func TestText(t *testing.T) {
 
 	for _, want := range []string{
 		"defaults, except A=1, B=2", "automation  16 clients  runs/s       5316   1024    900-1100  0.19   ratio ≥ 0.5: missed",
-		"commits/run          0.232  0.235", "SELECT 1",
+		"commits/run  0.232  0.235", "SELECT 1",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in\n%s", want, out.String())

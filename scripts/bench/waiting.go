@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,7 +12,6 @@ import (
 	"parley/scripts/bench/internal/load"
 	"parley/scripts/bench/internal/model"
 	"parley/scripts/bench/internal/parley"
-	sdk "parley/sdk/go"
 )
 
 // waitMemory measures the memory of requests that wait for their runs, in Parley and in a bare
@@ -61,14 +61,14 @@ func parkedMemory(ctx context.Context, s *loadEnv, waiters int) (kib float64, er
 	memory, err := heldMemory(ctx, &server.Group, waitAll(spec, waiters),
 		func() (bool, error) {
 			var n int
-			res, err := parley.Ask(ctx, base, sdk.Request{Method: http.MethodGet, Path: floor.WaitingPath})
+			raw, err := parley.Ask(ctx, http.MethodGet, base+floor.WaitingPath, nil)
 			if err == nil {
-				err = res.Into(&n)
+				err = json.Unmarshal(raw, &n)
 			}
 			return n >= waiters, err
 		},
 		func() error {
-			_, err := parley.Ask(ctx, base, sdk.Request{Method: http.MethodPost, Path: floor.ReleasePath})
+			_, err := parley.Ask(ctx, http.MethodPost, base+floor.ReleasePath, nil)
 			return err
 		})
 	return kibEach(memory["floor-"+floor.Parked], waiters), errors.Join(err, server.Stop())

@@ -6,12 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-
-	sdk "parley/sdk/go"
 )
 
 // Binaries contains the paths of Parley's two programs.
@@ -107,11 +106,11 @@ func (p *Parley) WriteProfiles(ctx context.Context) error {
 
 // saveProfile reads a profile of the process at an address and writes it to the file name.pprof.
 func (p *Parley) saveProfile(ctx context.Context, kind, address, name string) error {
-	profile, err := Ask(ctx, "http://"+address, sdk.Request{Method: "GET", Path: "/debug/pprof/" + kind})
+	profile, err := Ask(ctx, http.MethodGet, "http://"+address+"/debug/pprof/"+kind, nil)
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(p.config.ProfilesDir, name+".pprof"), profile.Body, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(p.config.ProfilesDir, name+".pprof"), profile, 0o600); err != nil {
 		return fmt.Errorf("writing profile: %w", err)
 	}
 	return nil

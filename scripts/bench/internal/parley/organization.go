@@ -3,8 +3,10 @@ package parley
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 
@@ -28,29 +30,38 @@ type Organization struct {
 	parley *Parley
 }
 
-// Ask sends a request without a credential to a server, and returns the response.
-func Ask(ctx context.Context, base string, r sdk.Request) (*sdk.Response, error) {
-	client, err := sdk.New(sdk.Options{BaseURL: base, Demo: true, Retries: -1, Transport: http.DefaultTransport})
+// Ask sends a request without a credential and returns the body of the response. A status other than
+// 2xx is an error.
+func Ask(ctx context.Context, method, address string, body []byte) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("creating request: %w", err)
 	}
-	return client.Call(ctx, r)
+	req.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("sending request: %w", err)
+	}
+	defer res.Body.Close()
+	raw, err := io.ReadAll(res.Body)
+	if err == nil && res.StatusCode/100 != 2 {
+		err = fmt.Errorf("requesting %s: %s: %s", address, res.Status, raw)
+	}
+	return raw, err
 }
 
 // SignUp creates an organization with a key and an agent.
 func (p *Parley) SignUp(ctx context.Context, name, model string) (*Organization, error) {
-	res, err := Ask(ctx, p.Base(), sdk.Request{
-		Method: http.MethodPost, Path: "/api/auth/signup",
-		Body: map[string]string{"email": name + "@example.com", "password": "correct horse battery staple"},
-	})
-	if err != nil {
-		return nil, errors.Join(err, p.Err())
-	}
+	raw, err := Ask(ctx, http.MethodPost, p.Base()+"/api/auth/signup",
+		[]byte(`{"email":"`+name+`@example.com","password":"correct horse battery staple"}`))
 	var login struct {
 		Token string `json:"token"`
 	}
-	if err := res.Into(&login); err != nil {
-		return nil, err
+	if err == nil {
+		err = json.Unmarshal(raw, &login)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("signing up: %w", err), p.Err())
 	}
 
 	user, err := sdk.New(sdk.Options{BaseURL: p.Base(), Key: login.Token})

@@ -26,6 +26,15 @@ func CPU(pid int) (time.Duration, error) {
 	return time.Duration(s.UTime+s.STime) * tick, err
 }
 
+// OwnCPU returns the CPU time of the process that calls it.
+func OwnCPU() (time.Duration, error) {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		return 0, fmt.Errorf("reading CPU time: %w", err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano()), nil
+}
+
 // TreeCPU returns the CPU time of a process and its children, including children that have ended.
 func TreeCPU(pid int) (time.Duration, error) {
 	root, err := readStat(pid)
