@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -46,10 +47,8 @@ func (r *searches) Measure(ctx context.Context, s *loadEnv) error {
 	if err != nil {
 		return err
 	}
-	for _, d := range documents {
-		if err := p.Upload(ctx, d.Name, d.Text); err != nil {
-			return errors.Join(err, p.Err())
-		}
+	if err := upload(ctx, p, documents...); err != nil {
+		return errors.Join(err, p.Err())
 	}
 	few, err := compareSearches(ctx, dsn, questions, searcher(p))
 	if err != nil {
@@ -83,13 +82,31 @@ func fillPassages(ctx context.Context, p *parley.Parley, dsn string, documents [
 		for _, d := range documents {
 			copied.Text = append(copied.Text, d.Text...)
 		}
-		if err := p.Upload(ctx, copied.Name, copied.Text); err != nil {
+		if err := upload(ctx, p, copied); err != nil {
 			return 0, err
 		}
 		if n%50 == 0 {
 			progressf("search: %d of %d passages are stored", passages, enough)
 		}
 	}
+}
+
+// upload uploads documents and waits until they are searchable.
+func upload(ctx context.Context, p *parley.Parley, documents ...document) error {
+	var ids []string
+	for _, d := range documents {
+		uploaded, err := p.Knowledge.Upload(ctx, d.Name, bytes.NewReader(d.Text), nil)
+		if err != nil {
+			return err
+		}
+		ids = append(ids, uploaded.ID)
+	}
+	for _, id := range ids {
+		if err := p.AwaitReady(ctx, id); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // searcher returns a function that searches through Parley's HTTP API.

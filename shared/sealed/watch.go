@@ -47,8 +47,8 @@ func NewWatch(box *secrets.Box, registry prometheus.Registerer, log zerolog.Logg
 		box: box, log: log, reported: map[sealdb.Kind]string{},
 		unopened: telemetry.CounterVec("parley_secrets_unopened_total",
 			"Encrypted values that were needed but could not be decrypted with any key in SECRETS_KEY, by kind.", "kind"),
-		missing: telemetry.GaugeVec("parley_secrets_missing_keys", "Number of keys that stored values need and that SECRETS_KEY lacks, by kind of value.",
-			"kind"),
+		missing: telemetry.GaugeVec("parley_secrets_missing_keys",
+			"Number of keys that stored values need and that SECRETS_KEY lacks, by kind of value.", "kind"),
 	}
 
 	err := registry.Register(w.unopened)

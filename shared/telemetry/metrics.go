@@ -17,8 +17,8 @@ func Register(registry prometheus.Registerer, all ...prometheus.Collector) error
 	return nil
 }
 
-// Counter, like the functions below, returns a metric with a name and a help text. Register makes
-// it visible.
+// Counter returns a counter. It and the metrics of the functions below are visible once Register
+// has registered them.
 func Counter(name, help string) prometheus.Counter {
 	return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 }

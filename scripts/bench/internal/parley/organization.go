@@ -108,12 +108,9 @@ func (o *Organization) Hook(ctx context.Context, secret string) (load.Spec, erro
 	return load.Delivery(o.parley.Address(), "/api/hooks/receive/"+hook.ID, secret), nil
 }
 
-// Upload uploads a document and waits until it is searchable.
-func (o *Organization) Upload(ctx context.Context, name string, content []byte) error {
-	document, err := o.Knowledge.Upload(ctx, name, bytes.NewReader(content), nil)
-	if err == nil {
-		document, err = o.Knowledge.Wait(ctx, document.ID)
-	}
+// AwaitReady waits until an uploaded document is searchable.
+func (o *Organization) AwaitReady(ctx context.Context, id string) error {
+	document, err := o.Knowledge.Wait(ctx, id)
 	if err == nil && document.Status != sdk.DocumentStatusReady {
 		err = fmt.Errorf("ingesting a document: %+v", document.Error)
 	}
