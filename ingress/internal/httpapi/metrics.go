@@ -47,8 +47,8 @@ func newMetrics(registry *prometheus.Registry) (*metrics, error) {
 	}
 
 	m.arrived = telemetry.CounterVec("parley_hook_deliveries_total", "Webhook deliveries, by source and outcome.", "source", "outcome")
-	m.cut = telemetry.CounterVec("parley_uploads_cut_total", "Uploads aborted to make room for others, by route and by whether the sender was verified.",
-		"route", "sender")
+	m.cut = telemetry.CounterVec("parley_uploads_cut_total",
+		"Uploads aborted to make room for others, by route and by whether the sender was verified.", "route", "sender")
 	m.inFlight = telemetry.Gauge("parley_http_requests_in_flight", "Requests in progress, including those that wait for runs.")
 
 	if err := telemetry.Register(registry, m.requests, m.seconds, m.arrived, m.cut, m.inFlight); err != nil {
