@@ -31,8 +31,8 @@ func New(registry prometheus.Registerer, content bool) (*Observer, error) {
 	seconds := []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30, 60, 120}
 	o := &Observer{
 		content: content,
-		calls: telemetry.CounterVec("parley_model_calls_total", "Model calls, by provider and outcome: completed, stopped or the kind of failure.",
-			"provider", "outcome"),
+		calls: telemetry.CounterVec("parley_model_calls_total",
+			"Model calls, by provider and outcome: completed, stopped or the kind of failure.", "provider", "outcome"),
 		seconds: telemetry.HistogramVec("parley_model_call_seconds", "Duration of answered model calls, by provider.", seconds, "provider"),
 		first: telemetry.HistogramVec("parley_model_first_token_seconds", "Time from a model call to the first piece of its text, by provider.",
 			seconds, "provider"),
