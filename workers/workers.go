@@ -188,28 +188,17 @@ func (w *Workers) setUpServices() error {
 		}
 	}
 
-	if w.has(RoleTool) {
-		if err := w.setUpTools(); err != nil {
-			return err
+	for _, part := range []struct {
+		role  Role
+		setUp func() error
+	}{
+		{RoleTool, w.setUpTools}, {RoleIngest, w.setUpIngest}, {RoleVoice, w.setUpVoice}, {RoleNotify, w.setUpNotify}, {RoleAgent, w.setUpAgent},
+	} {
+		if w.has(part.role) {
+			if err := part.setUp(); err != nil {
+				return err
+			}
 		}
-	}
-	if w.has(RoleIngest) {
-		if err := w.setUpIngest(); err != nil {
-			return err
-		}
-	}
-	if w.has(RoleVoice) {
-		if err := w.setUpVoice(); err != nil {
-			return err
-		}
-	}
-	if w.has(RoleNotify) {
-		if err := w.setUpNotify(); err != nil {
-			return err
-		}
-	}
-	if w.has(RoleAgent) {
-		return w.setUpAgent()
 	}
 	return nil
 }

@@ -2,15 +2,15 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
+	"errors"
 	"fmt"
 	"os/exec"
-	"strings"
 	"time"
 
 	"parley/scripts/bench/internal/load"
 	"parley/scripts/bench/internal/model"
 	"parley/scripts/bench/internal/parley"
+	sdk "parley/sdk/go"
 	"parley/shared/lifecycle"
 )
 
@@ -39,7 +39,7 @@ func (c *code) Measure(ctx context.Context, s *loadEnv) error {
 	if err != nil {
 		return err
 	}
-	agent, err := p.NewAgent(ctx, "Analyst", model.Name, map[string]any{"codeExecution": map[string]any{"enabled": true}})
+	agent, err := p.NewAgent(ctx, "Analyst", model.Name, &sdk.ToolsChange{CodeExecution: &sdk.CodeExecutionChange{Enabled: new(true)}})
 	if err != nil {
 		return err
 	}
@@ -67,20 +67,15 @@ func (c *code) Measure(ctx context.Context, s *loadEnv) error {
 
 // runCode starts a run that calls the tool once, and returns the duration of the call.
 func runCode(ctx context.Context, p *parley.Parley, agent string) (time.Duration, error) {
-	var run struct {
-		ToolCalls []struct {
-			Status string `json:"status"`
-			Output struct {
-				Stdout string `json:"stdout"`
-			} `json:"output"`
-			DurationMS int64 `json:"durationMs"`
-		} `json:"toolCalls"`
+	run, err := p.Automations.Run(ctx, sdk.AutomationParams{Target: agent, Message: program})
+	if err != nil {
+		return 0, errors.Join(err, p.Err())
 	}
-	if err := p.Ask(ctx, p.Automation(agent, program, rand.Text()), &run); err != nil {
-		return 0, err
+	if len(run.ToolCalls) == 1 {
+		call := run.ToolCalls[0]
+		if output, ok := call.Output.(map[string]any); ok && output["stdout"] == printed+"\n" {
+			return time.Duration(call.DurationMS) * time.Millisecond, nil
+		}
 	}
-	if len(run.ToolCalls) != 1 || strings.TrimSpace(run.ToolCalls[0].Output.Stdout) != printed {
-		return 0, fmt.Errorf("unexpected result of a run that calls codeExecution: %+v", run)
-	}
-	return time.Duration(run.ToolCalls[0].DurationMS) * time.Millisecond, nil
+	return 0, fmt.Errorf("unexpected result of a run that calls codeExecution: %+v", run)
 }

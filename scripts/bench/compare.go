@@ -43,8 +43,9 @@ type side struct {
 type comparison struct {
 	closedLoop
 
-	unit  string  // name of one request in the report, for example "run"
-	sides [2]side // the floor, then Parley
+	unit    string  // name of one request in the report, for example "run"
+	latency string  // name of the latencies in the report; empty: unit
+	sides   [2]side // the floor, then Parley
 	// goal returns the goal for a measure, or nil if the measure has no goal.
 	goal   func(clients int, measure string) *goal
 	settle time.Duration // time between the measured requests and the reading of the number of commits; 0: reportedIn
@@ -52,6 +53,12 @@ type comparison struct {
 	more   []string      // names of the measures that derive adds
 	// derive adds measures that combine the values of both sides in a round. It may be nil.
 	derive func(floor, parley values)
+
+	// streams is set in a comparison of streamed answers. In each round, each client then reads its
+	// answers once; latencies are times to the first piece, and commits are not counted. The bench's
+	// own CPU time is left out, because the model streams the answers in this process.
+	streams load.StreamClients
+	stream  [2]load.StreamSpec // requests of streamed answers; they replace the specs of the sides
 
 	answered [2]int64 // number of answered requests of each side
 }
@@ -80,7 +87,11 @@ func (s *loadEnv) compare(ctx context.Context, c *comparison) error {
 		return errors.New("--clients, --rounds and --seconds must be above zero")
 	}
 
+	c.latency = cmp.Or(c.latency, c.unit)
 	for i := range c.sides {
+		if c.streams.Each > 0 {
+			break // the first answer of each client is not measured
+		}
 		if _, err := s.send(ctx, c, i, slices.Max(c.Clients), 0, primeTime); err != nil {
 			return err
 		}
@@ -102,7 +113,7 @@ func (s *loadEnv) compare(ctx context.Context, c *comparison) error {
 				}
 				rounds[i] = append(rounds[i], got)
 				progressf("%s, %d clients, round %d of %d: %-6s %6.0f %ss/s, p50 %.2f ms, p99 %.2f ms", s.load, clients, n+1, c.Rounds,
-					side.name, got[c.unit+"s/s"], c.unit, got[c.unit+" p50 ms"], got[c.unit+" p99 ms"])
+					side.name, got[c.unit+"s/s"], c.unit, got[c.latency+" p50 ms"], got[c.latency+" p99 ms"])
 			}
 		}
 		s.addRows(c, clients, rounds)
@@ -159,7 +170,7 @@ var roles = []string{"ingress", "worker", "nats", "postgres", "client"}
 
 // measures lists the measures of a comparison, in the report's order.
 func (c *comparison) measures() []string {
-	out := []string{c.unit + "s/s", c.unit + " p50 ms", c.unit + " p99 ms", "commits/" + c.unit, c.unit + " CPU µs"}
+	out := []string{c.unit + "s/s", c.latency + " p50 ms", c.latency + " p99 ms", "commits/" + c.unit, c.unit + " CPU µs"}
 	for _, name := range roles {
 		out = append(out, c.unit+" CPU µs, "+name)
 	}
@@ -206,24 +217,26 @@ func (s *loadEnv) round(ctx context.Context, c *comparison, i, clients int) (val
 	if err != nil {
 		return nil, err
 	}
-	if err := lifecycle.Sleep(ctx, cmp.Or(c.settle, reportedIn)); err != nil {
-		return nil, err
-	}
-
-	nudge, err := s.send(ctx, c, i, clients, 0, nudgeTime)
-	if err != nil {
-		return nil, err
-	}
-
-	last, err := s.servers.Commits(ctx, side.database)
-	if err != nil {
-		return nil, err
-	}
-
 	got := values{
-		c.unit + "s/s":     result.PerSecond(),
-		c.unit + " p50 ms": load.Millis(result.Latencies, 50), c.unit + " p99 ms": load.Millis(result.Latencies, 99),
-		"commits/" + c.unit: (float64(last-commits) - c.idle*time.Since(began).Seconds()) / float64(result.Answered+nudge.Answered),
+		c.unit + "s/s":        result.PerSecond(),
+		c.latency + " p50 ms": load.Millis(result.Latencies, 50), c.latency + " p99 ms": load.Millis(result.Latencies, 99),
+	}
+	if c.streams.Each > 0 {
+		delete(after, "client")
+	} else {
+		if err := lifecycle.Sleep(ctx, cmp.Or(c.settle, reportedIn)); err != nil {
+			return nil, err
+		}
+		nudge, err := s.send(ctx, c, i, clients, 0, nudgeTime)
+		if err != nil {
+			return nil, err
+		}
+		last, err := s.servers.Commits(ctx, side.database)
+		if err != nil {
+			return nil, err
+		}
+		written := float64(last-commits) - c.idle*time.Since(began).Seconds()
+		got["commits/"+c.unit] = written / float64(result.Answered+nudge.Answered)
 	}
 	if after["postgres"] == 0 {
 		return got, nil // this system does not report CPU times
@@ -266,7 +279,15 @@ func role(process string) string {
 // send sends the requests of one warm-up and one measured period to the side with index i.
 func (s *loadEnv) send(ctx context.Context, c *comparison, i, clients int, warmUp, duration time.Duration) (*load.Result, error) {
 	side := c.sides[i]
-	result, err := load.Execute(ctx, side.spec, load.Duration{Clients: clients, WarmUp: warmUp, Measured: duration})
+	var result *load.Result
+	var err error
+	if c.streams.Each > 0 {
+		streams := c.streams
+		streams.Clients = clients
+		result, err = load.ReadStreams(ctx, c.stream[i], streams)
+	} else {
+		result, err = load.Execute(ctx, side.spec, load.Duration{Clients: clients, WarmUp: warmUp, Measured: duration})
+	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s with %d clients: %w", side.name, clients, err), side.processes.Err())
 	}

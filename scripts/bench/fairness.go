@@ -86,7 +86,7 @@ func (f *fairness) chats(ctx context.Context, p *parley.Parley) (values, error) 
 	if err != nil {
 		return nil, err
 	}
-	return values{"p50 ms": load.Millis(got.FirstPiece, 50), "p99 ms": load.Millis(got.FirstPiece, 99)}, nil
+	return values{"p50 ms": load.Millis(got.Latencies, 50), "p99 ms": load.Millis(got.Latencies, 99)}, nil
 }
 
 // leastActive returns the number of runs of the flood that must be in flight during a measurement.

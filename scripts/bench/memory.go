@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"parley/scripts/bench/internal/process"
@@ -12,10 +11,8 @@ import (
 )
 
 const (
-	spareFiles  = 1000 // number of files that the bench opens besides its connections
-	sampleEvery = 50 * time.Millisecond
-	sampleCount = 6           // number of consecutive samples that must agree within 1 %
-	settleTime  = time.Second // if the samples do not agree within this time, the last one is used
+	spareFiles = 1000        // number of files that the bench opens besides its connections
+	settleTime = time.Second // time after which the memory of processes is steady
 )
 
 // clientsWithin returns the wanted number of clients, or the largest number that the limit of open
@@ -65,40 +62,48 @@ func heldMemory(
 	return grown, errors.Join(release(), <-ended)
 }
 
-// measureMemory returns the memory of each process of a group in bytes, by the name of the process;
-// see settledMemory.
+// measureMemory waits until the memory of the processes of a group has settled. It returns the
+// memory of each process in bytes, by the name of the process.
 func measureMemory(ctx context.Context, group *process.Group) (map[string]int64, error) {
+	if err := lifecycle.Sleep(ctx, settleTime); err != nil {
+		return nil, err
+	}
 	out := map[string]int64{}
 	for _, p := range group.Processes() {
-		bytes, err := settledMemory(ctx, p)
+		bytes, err := process.Memory(p.PID())
 		if err != nil {
-			return nil, err
+			return nil, errors.Join(err, p.Err())
 		}
 		out[p.Name] = bytes
 	}
 	return out, nil
 }
 
-// settledMemory waits until the memory of a process is steady, for at most settleTime. It returns
-// the last sample, in bytes.
-func settledMemory(ctx context.Context, p *process.Process) (int64, error) {
-	var samples []int64
-	for over := time.Now().Add(settleTime); ; {
-		if err := lifecycle.Sleep(ctx, sampleEvery); err != nil {
-			return 0, err
+// kibEach converts the bytes that n requests occupy to KiB per request.
+func kibEach(bytes int64, n int) float64 { return float64(bytes) / float64(n) / (1 << 10) }
+
+const (
+	pollEvery = 50 * time.Millisecond
+	patience  = 5 * time.Minute // the ingress lets a request wait for up to 55 s, and a large document takes minutes
+)
+
+// until calls the function done every pollEvery until done returns true or an error, for at most
+// patience. It returns an error if the clients end first. The channel ended receives the clients'
+// error when they end; the channel may be nil.
+func until(ctx context.Context, ended <-chan error, done func() (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		if enough, err := done(); enough || err != nil {
+			return err
 		}
-		bytes, err := process.Memory(p.PID())
-		if err != nil {
-			return 0, errors.Join(err, p.Err())
+		select {
+		case err := <-ended:
+			return errors.Join(errors.New("the clients ended before the measurement was complete"), err)
+		default:
 		}
-		samples = append(samples, bytes)
-		last := samples[max(0, len(samples)-sampleCount):]
-		steady := len(last) == sampleCount && slices.Max(last)-slices.Min(last) <= slices.Max(last)/100
-		if steady || time.Now().After(over) {
-			return bytes, nil
+		if err := lifecycle.Sleep(ctx, pollEvery); err != nil {
+			return fmt.Errorf("waiting: %w", err)
 		}
 	}
 }
-
-// kibEach converts the bytes that n requests occupy to KiB per request.
-func kibEach(bytes int64, n int) float64 { return float64(bytes) / float64(n) / (1 << 10) }

@@ -39,7 +39,6 @@ type row struct {
 	Load    string  `json:"load"`
 	Case    string  `json:"case"`
 	Measure string  `json:"measure"`
-	Direct  *figure `json:"direct,omitempty"` // the value when clients call the model directly; nil: not measured
 	Floor   *figure `json:"floor,omitempty"`
 	Parley  figure  `json:"parley"`
 	Ratio   float64 `json:"ratio,omitempty"` // ratio of the medians
@@ -82,10 +81,9 @@ func (g *goal) String() string {
 	return fmt.Sprintf("%s %s %g: %s", g.On, sign, g.Limit, met)
 }
 
-// add adds a row to the report and returns a pointer to the row, which is valid until the next row
-// is added. If there are no floor values, the row contains only Parley's values. If g is not nil,
-// add records in g whether the goal is met.
-func (s *loadEnv) add(name, measure string, floor, parley []float64, g *goal) *row {
+// add adds a row to the report. If there are no floor values, the row contains only Parley's values.
+// If g is not nil, add records in g whether the goal is met.
+func (s *loadEnv) add(name, measure string, floor, parley []float64, g *goal) {
 	r := row{Load: s.load, Case: name, Measure: measure, Parley: newFigure(parley), Goal: g}
 	var beside float64
 	if len(floor) > 0 {
@@ -99,9 +97,7 @@ func (s *loadEnv) add(name, measure string, floor, parley []float64, g *goal) *r
 		value := map[string]float64{"ratio": r.Ratio, "value": r.Parley.Median, "added": r.Parley.Median - beside}[g.On]
 		g.Met = g.AtLeast && value >= g.Limit || !g.AtLeast && value <= g.Limit
 	}
-
 	s.report.Rows = append(s.report.Rows, r)
-	return &s.report.Rows[len(s.report.Rows)-1]
 }
 
 // newFigure returns the figure of the values of several rounds.
@@ -146,12 +142,9 @@ func (r *report) writeText(w io.Writer) error {
 	}
 
 	fmt.Fprintf(out, "Parley's settings have their defaults, except %s\n\n", strings.Join(settings, ", "))
-	fmt.Fprintln(out, "load\tcase\tmeasure\tdirect\tfloor\tparley\tmin-max\tratio\tgoal")
+	fmt.Fprintln(out, "load\tcase\tmeasure\tfloor\tparley\tmin-max\tratio\tgoal")
 	for _, row := range r.Rows {
-		var direct, floor, spread, ratio, goal string
-		if row.Direct != nil {
-			direct = number(row.Direct.Median)
-		}
+		var floor, spread, ratio, goal string
 		if row.Floor != nil {
 			floor = number(row.Floor.Median)
 		}
@@ -164,7 +157,7 @@ func (r *report) writeText(w io.Writer) error {
 		if row.Goal != nil {
 			goal = row.Goal.String()
 		}
-		cells := []string{row.Load, row.Case, row.Measure, direct, floor, number(row.Parley.Median), spread, ratio, goal}
+		cells := []string{row.Load, row.Case, row.Measure, floor, number(row.Parley.Median), spread, ratio, goal}
 		fmt.Fprintln(out, strings.Join(cells, "\t"))
 	}
 

@@ -1,17 +1,16 @@
 package main
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"time"
 
 	"parley/scripts/bench/internal/load"
 	"parley/scripts/bench/internal/parley"
-	"parley/scripts/bench/internal/search"
+	sdk "parley/sdk/go"
 )
 
 // searches compares the quality and latency of Parley's search with PostgreSQL's ts_rank on the
@@ -39,17 +38,17 @@ func (r *searches) Measure(ctx context.Context, s *loadEnv) error {
 	if err != nil {
 		return err
 	}
-	documents, err := search.ReadDocuments(docs)
+	documents, err := readDocuments(docs)
 	if err != nil {
 		return err
 	}
-	questions := search.Ask(documents, r.Questions, questionSeed)
+	questions := ask(documents, r.Questions, questionSeed)
 	p, dsn, err := s.parley(ctx, "parley", parley.Config{Roles: "agent,tool,ingest,sweep"})
 	if err != nil {
 		return err
 	}
 	if err := upload(ctx, p, documents...); err != nil {
-		return err
+		return errors.Join(err, p.Err())
 	}
 	few, err := compareSearches(ctx, dsn, questions, searcher(p))
 	if err != nil {
@@ -73,13 +72,13 @@ func (r *searches) Measure(ctx context.Context, s *loadEnv) error {
 
 // fillPassages uploads copies of all documents until there are enough passages. Each copy is one
 // document with its own title, because Parley stores equal documents once.
-func fillPassages(ctx context.Context, p *parley.Parley, dsn string, documents []search.Document, enough int64) (int64, error) {
+func fillPassages(ctx context.Context, p *parley.Parley, dsn string, documents []document, enough int64) (int64, error) {
 	for n := 1; ; n++ {
 		passages, err := count(ctx, dsn, chunks)
 		if err != nil || passages >= enough {
 			return passages, err
 		}
-		copied := search.Document{Name: fmt.Sprintf("copy-%d.md", n), Text: fmt.Appendf(nil, "# Copy %d\n\n", n)}
+		copied := document{Name: fmt.Sprintf("copy-%d.md", n), Text: fmt.Appendf(nil, "# Copy %d\n\n", n)}
 		for _, d := range documents {
 			copied.Text = append(copied.Text, d.Text...)
 		}
@@ -93,29 +92,17 @@ func fillPassages(ctx context.Context, p *parley.Parley, dsn string, documents [
 }
 
 // upload uploads documents and waits until they are searchable.
-func upload(ctx context.Context, p *parley.Parley, documents ...search.Document) error {
+func upload(ctx context.Context, p *parley.Parley, documents ...document) error {
 	var ids []string
-	for _, document := range documents {
-		id, err := p.Upload(ctx, document.Name, document.Text)
+	for _, d := range documents {
+		uploaded, err := p.Knowledge.Upload(ctx, d.Name, bytes.NewReader(d.Text), nil)
 		if err != nil {
 			return err
 		}
-		ids = append(ids, id)
+		ids = append(ids, uploaded.ID)
 	}
-
 	for _, id := range ids {
-		err := until(ctx, nil, func() (bool, error) {
-			var got struct {
-				Status string          `json:"status"`
-				Error  json.RawMessage `json:"error"`
-			}
-			err := p.Ask(ctx, p.Get("/api/knowledge", url.Values{"id": {id}}), &got)
-			if got.Status == "failed" {
-				err = fmt.Errorf("ingesting a document: %s", got.Error)
-			}
-			return got.Status == "ready", err
-		})
-		if err != nil {
+		if err := p.AwaitReady(ctx, id); err != nil {
 			return err
 		}
 	}
@@ -125,13 +112,9 @@ func upload(ctx context.Context, p *parley.Parley, documents ...search.Document)
 // searcher returns a function that searches through Parley's HTTP API.
 func searcher(p *parley.Parley) searchFunc {
 	return func(ctx context.Context, question string) (texts []string, err error) {
-		var got struct {
-			Data []struct {
-				Text string `json:"text"`
-			} `json:"data"`
-		}
-		if err := p.Ask(ctx, p.Get("/api/knowledge", url.Values{"limit": {"10"}, "query": {question}}), &got); err != nil {
-			return nil, err
+		got, err := p.Knowledge.Search(ctx, sdk.SearchQuery{Query: question, Limit: 10})
+		if err != nil {
+			return nil, errors.Join(err, p.Err())
 		}
 		for _, passage := range got.Data {
 			texts = append(texts, passage.Text)
@@ -143,15 +126,15 @@ func searcher(p *parley.Parley) searchFunc {
 // compareSearches asks both sides all questions, the floor first. It returns the measured values of
 // both sides.
 func compareSearches(
-	ctx context.Context, dsn string, questions []search.Question, ours searchFunc,
+	ctx context.Context, dsn string, questions []question, ours searchFunc,
 ) (out [2]map[string][]float64, err error) {
-	plain, err := search.OpenPlain(ctx, dsn)
+	db, plain, err := openPlain(ctx, dsn)
 	if err != nil {
 		return out, err
 	}
-	defer func() { err = errors.Join(err, plain.Close()) }()
+	defer func() { err = errors.Join(err, db.Close()) }()
 
-	for i, find := range []searchFunc{plain.Search, ours} {
+	for i, find := range []searchFunc{plain, ours} {
 		took, answered := load.NewLatencies(), 0.0
 		for n, question := range questions {
 			began := time.Now()
@@ -162,7 +145,7 @@ func compareSearches(
 			if n >= warmSearches {
 				_ = took.RecordValue(time.Since(began).Nanoseconds()) // no error: requests time out before the histogram's limit
 			}
-			if slices.ContainsFunc(texts[:min(recallDepth, len(texts))], question.AnsweredBy) {
+			if slices.ContainsFunc(texts[:min(recallDepth, len(texts))], question.answeredBy) {
 				answered++
 			}
 		}

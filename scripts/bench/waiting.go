@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -60,11 +61,14 @@ func parkedMemory(ctx context.Context, s *loadEnv, waiters int) (kib float64, er
 	memory, err := heldMemory(ctx, &server.Group, waitAll(spec, waiters),
 		func() (bool, error) {
 			var n int
-			err := load.Request{Method: http.MethodGet, Path: floor.WaitingPath}.Ask(ctx, base, &n)
+			raw, err := parley.Ask(ctx, http.MethodGet, base+floor.WaitingPath, nil)
+			if err == nil {
+				err = json.Unmarshal(raw, &n)
+			}
 			return n >= waiters, err
 		},
 		func() error {
-			_, err := load.Request{Method: http.MethodPost, Path: floor.ReleasePath}.Read(ctx, base)
+			_, err := parley.Ask(ctx, http.MethodPost, base+floor.ReleasePath, nil)
 			return err
 		})
 	return kibEach(memory["floor-"+floor.Parked], waiters), errors.Join(err, server.Stop())

@@ -15,6 +15,7 @@ import (
 	"parley/shared/lifecycle"
 	"parley/shared/secrets"
 	"parley/shared/store/sealdb"
+	"parley/shared/telemetry"
 )
 
 const (
@@ -44,14 +45,10 @@ type Watch struct {
 func NewWatch(box *secrets.Box, registry prometheus.Registerer, log zerolog.Logger) (*Watch, error) {
 	w := &Watch{
 		box: box, log: log, reported: map[sealdb.Kind]string{},
-		unopened: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_secrets_unopened_total",
-			Help: "Encrypted values that were needed but could not be decrypted with any key in SECRETS_KEY, by kind.",
-		}, []string{"kind"}),
-		missing: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "parley_secrets_missing_keys",
-			Help: "Number of keys that stored values need and that SECRETS_KEY lacks, by kind of value.",
-		}, []string{"kind"}),
+		unopened: telemetry.CounterVec("parley_secrets_unopened_total",
+			"Encrypted values that were needed but could not be decrypted with any key in SECRETS_KEY, by kind.", "kind"),
+		missing: telemetry.GaugeVec("parley_secrets_missing_keys",
+			"Number of keys that stored values need and that SECRETS_KEY lacks, by kind of value.", "kind"),
 	}
 
 	err := registry.Register(w.unopened)

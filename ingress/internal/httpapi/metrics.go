@@ -41,24 +41,15 @@ func newMetrics(registry *prometheus.Registry) (*metrics, error) {
 	}
 
 	m := &metrics{
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_http_requests_total", Help: "Requests answered.",
-		}, []string{"route", "method", "status"}),
-		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "parley_http_request_seconds", Help: "Time from a request's headers to the end of its response.",
-			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
-		}, []string{"route", "method"}),
+		requests: telemetry.CounterVec("parley_http_requests_total", "Requests answered.", "route", "method", "status"),
+		seconds: telemetry.HistogramVec("parley_http_request_seconds", "Time from a request's headers to the end of its response.",
+			[]float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}, "route", "method"),
 	}
 
-	m.arrived = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "parley_hook_deliveries_total", Help: "Webhook deliveries, by source and outcome.",
-	}, []string{"source", "outcome"})
-	m.cut = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "parley_uploads_cut_total", Help: "Uploads aborted to make room for others, by route and by whether the sender was verified.",
-	}, []string{"route", "sender"})
-	m.inFlight = prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "parley_http_requests_in_flight", Help: "Requests in progress, including those that wait for runs.",
-	})
+	m.arrived = telemetry.CounterVec("parley_hook_deliveries_total", "Webhook deliveries, by source and outcome.", "source", "outcome")
+	m.cut = telemetry.CounterVec("parley_uploads_cut_total",
+		"Uploads aborted to make room for others, by route and by whether the sender was verified.", "route", "sender")
+	m.inFlight = telemetry.Gauge("parley_http_requests_in_flight", "Requests in progress, including those that wait for runs.")
 
 	if err := telemetry.Register(registry, m.requests, m.seconds, m.arrived, m.cut, m.inFlight); err != nil {
 		return nil, err

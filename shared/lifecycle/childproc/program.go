@@ -3,6 +3,7 @@ package childproc
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -78,6 +79,20 @@ func (p *Process) Kill() error {
 	}
 	<-p.Done()
 	return nil
+}
+
+// Stop sends SIGTERM and waits until the process has ended. If the channel late receives a value
+// first, Stop kills the process and returns an error.
+func (p *Process) Stop(late <-chan time.Time) error {
+	if err := p.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	select {
+	case <-p.Done():
+		return nil
+	case <-late:
+		return errors.Join(fmt.Errorf("%s did not stop in time and was killed", p.program.Name), p.Kill())
+	}
 }
 
 // Why describes how the process ended. It includes the end of the output.

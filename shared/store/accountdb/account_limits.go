@@ -2,11 +2,10 @@ package accountdb
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/jmoiron/sqlx"
 
-	"parley/shared/apierr"
+	"parley/shared/store/pg"
 )
 
 // Limits are quotas on the keys, organizations and memberships of one user or organization. 0 means
@@ -35,7 +34,7 @@ func (l Limits) checkKeyQuota(ctx context.Context, tx *sqlx.Tx, k NewKey) error 
 	const live = ` AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > clock_timestamp())`
 	// The lock on the organization already prevents concurrent creation of its keys.
 	if k.OrganizationID != "" {
-		return checkQuota(ctx, tx, l.KeysPerOrganization,
+		return pg.CheckQuota(ctx, tx, l.KeysPerOrganization,
 			"API key quota of the organization exceeded (%d); revoke keys or raise KEYS_PER_ORGANIZATION",
 			`SELECT count(*) FROM api_keys WHERE scope = 'organization' AND org_id = $1`+live, k.OrganizationID)
 	}
@@ -49,7 +48,7 @@ func (l Limits) checkKeyQuota(ctx context.Context, tx *sqlx.Tx, k NewKey) error 
 		return err
 	}
 
-	return checkQuota(ctx, tx, l.KeysPerUser, "API key quota of the user exceeded (%d); revoke keys",
+	return pg.CheckQuota(ctx, tx, l.KeysPerUser, "API key quota of the user exceeded (%d); revoke keys",
 		`SELECT count(*) FROM api_keys WHERE scope = 'user' AND user_id = $1`+live, k.UserID)
 }
 
@@ -63,7 +62,7 @@ func (l Limits) checkOrganizationQuota(ctx context.Context, tx *sqlx.Tx, userID 
 	if _, err := lockUser(ctx, tx, userID); err != nil {
 		return err
 	}
-	return checkQuota(ctx, tx, l.OrganizationsPerUser, "organization quota of the user exceeded (%d); raise ORGANIZATIONS_PER_USER",
+	return pg.CheckQuota(ctx, tx, l.OrganizationsPerUser, "organization quota of the user exceeded (%d); raise ORGANIZATIONS_PER_USER",
 		`SELECT count(*) FROM parley_memberships($1) WHERE role = 'owner'`, userID)
 }
 
@@ -77,25 +76,7 @@ func (l Limits) checkMembershipQuota(ctx context.Context, tx *sqlx.Tx, userID, o
 	if _, err := lockUser(ctx, tx, userID); err != nil {
 		return err
 	}
-	return checkQuota(ctx, tx, l.MembershipsPerUser,
+	return pg.CheckQuota(ctx, tx, l.MembershipsPerUser,
 		"membership quota of the user exceeded (%d); leave an organization",
 		`SELECT CASE WHEN bool_or(id = $2) THEN 0 ELSE count(*) END FROM parley_memberships($1)`, userID, org)
-}
-
-// checkQuota returns a conflict error if the number that the query count returns is at least
-// maximum. A maximum of 0 means no limit.
-func checkQuota(ctx context.Context, tx *sqlx.Tx, maximum int, exceeded, count string, args ...any) error {
-	if maximum == 0 {
-		return nil
-	}
-	var n int
-	if err := tx.GetContext(ctx, &n, count, args...); err != nil {
-		return fmt.Errorf("checking an account quota: %w", err)
-	}
-	// The message of a quota that is a setting contains the setting's name, because only the
-	// operator can raise the quota.
-	if n >= maximum {
-		return apierr.New(apierr.Conflict, exceeded, maximum)
-	}
-	return nil
 }

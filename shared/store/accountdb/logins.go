@@ -177,20 +177,33 @@ type Login struct {
 	At time.Time
 }
 
+// loginRow is a row of login_sessions, with the columns loginColumns. Current reports whether the
+// session has the token hash $2.
+type loginRow struct {
+	ID         string       `db:"id"`
+	CreatedAt  time.Time    `db:"created_at"`
+	LastUsedAt *domain.Time `db:"last_used_at"`
+	ExpiresAt  domain.Time  `db:"expires_at"`
+	Current    bool         `db:"current"`
+	UserAgent  string       `db:"user_agent"`
+	Address    string       `db:"address"`
+}
+
+const loginColumns = `id, created_at, last_used_at, expires_at, token_hash = $2 AS current, user_agent, address`
+
+// login converts the row.
+func (row *loginRow) login() domain.LoginSession {
+	return domain.LoginSession{
+		ID: row.ID, CreatedAt: domain.At(row.CreatedAt), LastUsedAt: row.LastUsedAt, ExpiresAt: row.ExpiresAt,
+		Current: row.Current, UserAgent: row.UserAgent, Address: row.Address,
+	}
+}
+
 // Logins lists up to limit open login sessions of a user, newest first. It marks as current the
 // session whose token hash equals the argument current.
 func (s *Store) Logins(ctx context.Context, userID string, current []byte, after After, limit int) ([]Login, error) {
-	var rows []struct {
-		ID         string       `db:"id"`
-		CreatedAt  time.Time    `db:"created_at"`
-		LastUsedAt *domain.Time `db:"last_used_at"`
-		ExpiresAt  domain.Time  `db:"expires_at"`
-		Current    bool         `db:"current"`
-		UserAgent  string       `db:"user_agent"`
-		Address    string       `db:"address"`
-	}
-
-	err := s.db.SelectContext(ctx, &rows, `SELECT id, created_at, last_used_at, expires_at, token_hash = $2 AS current, user_agent, address
+	var rows []loginRow
+	err := s.db.SelectContext(ctx, &rows, `SELECT `+loginColumns+`
 		FROM login_sessions WHERE user_id = $1 AND expires_at > clock_timestamp() AND ($3 = '' OR (created_at, id) < ($4, $3))
 		ORDER BY created_at DESC, id DESC LIMIT $5`, userID, current, after.ID, after.At, limit)
 	if err != nil {
@@ -199,10 +212,7 @@ func (s *Store) Logins(ctx context.Context, userID string, current []byte, after
 
 	out := make([]Login, len(rows))
 	for i, row := range rows {
-		out[i] = Login{At: row.CreatedAt, LoginSession: domain.LoginSession{
-			ID: row.ID, CreatedAt: domain.At(row.CreatedAt), LastUsedAt: row.LastUsedAt, ExpiresAt: row.ExpiresAt,
-			Current: row.Current, UserAgent: row.UserAgent, Address: row.Address,
-		}}
+		out[i] = Login{At: row.CreatedAt, LoginSession: row.login()}
 	}
 
 	return out, nil

@@ -2,7 +2,6 @@ package accountdb
 
 import (
 	"context"
-	"time"
 
 	"github.com/jmoiron/sqlx"
 
@@ -37,21 +36,8 @@ func (s *Organizations) Member(ctx context.Context, org, entry string) (Member, 
 // Login returns an open login session of a user by its id, and marks it as current if its token
 // hash equals the argument current. It returns not_found if there is no such session.
 func (s *Store) Login(ctx context.Context, userID string, current []byte, loginID string) (domain.LoginSession, error) {
-	var row struct {
-		ID         string       `db:"id"`
-		CreatedAt  time.Time    `db:"created_at"`
-		LastUsedAt *domain.Time `db:"last_used_at"`
-		ExpiresAt  domain.Time  `db:"expires_at"`
-		Current    bool         `db:"current"`
-		UserAgent  string       `db:"user_agent"`
-		Address    string       `db:"address"`
-	}
-
-	err := s.db.GetContext(ctx, &row, `SELECT id, created_at, last_used_at, expires_at, token_hash = $2 AS current, user_agent, address
+	var row loginRow
+	err := s.db.GetContext(ctx, &row, `SELECT `+loginColumns+`
 		FROM login_sessions WHERE user_id = $1 AND id = $3 AND expires_at > clock_timestamp()`, userID, current, loginID)
-
-	return domain.LoginSession{
-		ID: row.ID, CreatedAt: domain.At(row.CreatedAt), LastUsedAt: row.LastUsedAt, ExpiresAt: row.ExpiresAt,
-		Current: row.Current, UserAgent: row.UserAgent, Address: row.Address,
-	}, pg.OneRow(err, "reading login session")
+	return row.login(), pg.OneRow(err, "reading login session")
 }

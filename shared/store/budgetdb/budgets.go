@@ -201,17 +201,12 @@ func (s *Store) existing(ctx context.Context, org string, b domain.Budget) error
 func checkBudget(ctx context.Context, tx *sqlx.Tx, org string, b domain.Budget) error {
 	// The lock makes concurrent creations wait for each other, so that the organization cannot get
 	// more than MaxBudgets budgets.
-	if _, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('parley.budgets ' || $1, 0))`, org); err != nil {
+	if err := pg.AdvisoryLock(ctx, tx, "parley.budgets "+org); err != nil {
 		return err
 	}
-
-	var n int
-	if err := tx.GetContext(ctx, &n, `SELECT count(*) FROM budgets WHERE org_id = $1`, org); err != nil {
+	if err := pg.CheckQuota(ctx, tx, MaxBudgets, "budget quota of the organization exceeded (%d); delete a budget first",
+		`SELECT count(*) FROM budgets WHERE org_id = $1`, org); err != nil {
 		return err
-	}
-
-	if n >= MaxBudgets {
-		return apierr.New(apierr.Conflict, "budget quota of the organization exceeded (%d); delete a budget first", MaxBudgets)
 	}
 
 	// The subject of a budget for an automation is only a name, so there is no row to check.

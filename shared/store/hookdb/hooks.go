@@ -147,14 +147,8 @@ func checkHookQuota(ctx context.Context, tx *sqlx.Tx, org string, maximum int) e
 	if err := pg.AdvisoryLock(ctx, tx, "hooks "+org); err != nil {
 		return err
 	}
-	var n int
-	if err := tx.GetContext(ctx, &n, `SELECT count(*) FROM hooks WHERE org_id = $1 AND deleted_at IS NULL`, org); err != nil {
-		return err
-	}
-	if n >= maximum {
-		return apierr.New(apierr.Conflict, "hook quota of the organization exceeded (%d); delete a hook first", maximum)
-	}
-	return nil
+	return pg.CheckQuota(ctx, tx, maximum, "hook quota of the organization exceeded (%d); delete a hook first",
+		`SELECT count(*) FROM hooks WHERE org_id = $1 AND deleted_at IS NULL`, org)
 }
 
 // hookRules encodes a filter and the coalescing for the database. coalescing is nil if the hook

@@ -107,14 +107,8 @@ func checkEndpointQuota(ctx context.Context, tx *sqlx.Tx, org string, maximum in
 	if err := pg.AdvisoryLock(ctx, tx, "notification endpoints "+org); err != nil {
 		return err
 	}
-	var n int
-	if err := tx.GetContext(ctx, &n, `SELECT count(*) FROM notification_endpoints WHERE org_id = $1 AND deleted_at IS NULL`, org); err != nil {
-		return err
-	}
-	if n >= maximum {
-		return apierr.New(apierr.Conflict, "endpoint quota of the organization exceeded (%d); delete an endpoint first", maximum)
-	}
-	return nil
+	return pg.CheckQuota(ctx, tx, maximum, "endpoint quota of the organization exceeded (%d); delete an endpoint first",
+		`SELECT count(*) FROM notification_endpoints WHERE org_id = $1 AND deleted_at IS NULL`, org)
 }
 
 // checkEndpointAgent returns an error for agentId if the organization has no such agent. A nil

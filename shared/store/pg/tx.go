@@ -9,6 +9,8 @@ import (
 
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
+
+	"parley/shared/apierr"
 )
 
 // Tx runs f in a READ COMMITTED transaction. It runs f again if PostgreSQL aborted the
@@ -128,4 +130,23 @@ func joinOrganizations(orgs []string) string {
 func AdvisoryLock(ctx context.Context, tx *sqlx.Tx, name string) error {
 	_, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, name)
 	return err
+}
+
+// CheckQuota returns a conflict error if the number that the query count returns is at least
+// maximum. The format exceeded is the message. A maximum of 0 means no limit. The caller must hold a
+// lock that prevents concurrent creation.
+func CheckQuota(ctx context.Context, tx *sqlx.Tx, maximum int, exceeded, count string, args ...any) error {
+	if maximum == 0 {
+		return nil
+	}
+	var n int
+	if err := tx.GetContext(ctx, &n, count, args...); err != nil {
+		return fmt.Errorf("checking a quota: %w", err)
+	}
+	// The message of a quota that is a setting contains the setting's name, because only the
+	// operator can raise the quota.
+	if n >= maximum {
+		return apierr.New(apierr.Conflict, exceeded, maximum)
+	}
+	return nil
 }

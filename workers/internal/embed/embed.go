@@ -70,13 +70,14 @@ func New(cfg Config) (*Embedder, error) {
 		return nil, errors.New("EMBEDDINGS_MODEL needs OPENAI_API_KEY, or OPENAI_BASE_URL")
 	}
 
-	base, err := remote.BaseURL(cfg.OpenAIBaseURL, officialURL)
+	server, base, err := remote.Config{
+		BaseURL: cfg.OpenAIBaseURL, Limits: cfg.Limits, ResponseBytes: responseBytes, Dial: cfg.Dial,
+	}.Open(officialURL)
 	if err != nil {
 		return nil, fmt.Errorf("reading OPENAI_BASE_URL: %w", err)
 	}
 
-	e := &Embedder{limits: cfg.Limits.WithDefaults(), model: cfg.Model, name: name}
-	e.client = remote.NewClient(cfg.Dial, e.limits, responseBytes)
+	e := &Embedder{client: server.Client, limits: server.Limits, model: cfg.Model, name: name}
 	// Create the service directly, like the packages of the language models. A client of the SDK
 	// would read environment variables.
 	e.service = sdk.NewEmbeddingService(

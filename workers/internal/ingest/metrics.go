@@ -39,27 +39,17 @@ type metrics struct {
 // progress.
 func newMetrics(registry prometheus.Registerer, inHand func() int) (*metrics, error) {
 	m := &metrics{
-		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_document_attempts_total", Help: "Attempts to process documents in this process, by outcome.",
-		}, []string{"end"}),
-		failed: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_document_failures_total", Help: "Failed attempts to process documents, final or temporary, by error code.",
-		}, []string{"code"}),
-		pages: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "parley_document_pages_total", Help: "Pages of documents that were indexed.",
-		}),
-		chunks: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "parley_document_chunks_total", Help: "Passages of documents that were indexed.",
-		}),
-		total: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "parley_document_seconds", Help: "Time from the start of processing a document until it was ready.",
-			Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 150, 300, 900},
-		}),
+		ended: telemetry.CounterVec("parley_document_attempts_total", "Attempts to process documents in this process, by outcome.", "end"),
+		failed: telemetry.CounterVec("parley_document_failures_total", "Failed attempts to process documents, final or temporary, by error code.",
+			"code"),
+		pages:  telemetry.Counter("parley_document_pages_total", "Pages of documents that were indexed."),
+		chunks: telemetry.Counter("parley_document_chunks_total", "Passages of documents that were indexed."),
+		total: telemetry.Histogram("parley_document_seconds", "Time from the start of processing a document until it was ready.",
+			[]float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 150, 300, 900}),
 	}
 
-	held := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "parley_documents_in_hand", Help: "Documents that this process is processing now.",
-	}, func() float64 { return float64(inHand()) })
+	held := telemetry.GaugeFunc("parley_documents_in_hand",
+		"Documents that this process is processing now.", func() float64 { return float64(inHand()) })
 	if err := telemetry.Register(registry, m.ended, m.failed, m.pages, m.chunks, m.total, held); err != nil {
 		return nil, err
 	}

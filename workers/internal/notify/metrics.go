@@ -34,21 +34,15 @@ type metrics struct {
 // flight.
 func newMetrics(registry prometheus.Registerer, inHand func() int64) (*metrics, error) {
 	m := &metrics{
-		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_notification_attempts_total", Help: "Attempts to send notifications in this process, by outcome.",
-		}, []string{"end"}),
-		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "parley_notification_seconds", Help: "Duration of notification attempts.",
-			Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
-		}),
-		disabled: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "parley_notification_endpoints_disabled_total", Help: "Endpoints that this process has disabled.",
-		}),
+		attempts: telemetry.CounterVec("parley_notification_attempts_total", "Attempts to send notifications in this process, by outcome.",
+			"end"),
+		seconds: telemetry.Histogram("parley_notification_seconds", "Duration of notification attempts.",
+			[]float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}),
+		disabled: telemetry.Counter("parley_notification_endpoints_disabled_total", "Endpoints that this process has disabled."),
 	}
 
-	held := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "parley_notifications_in_hand", Help: "Notifications that this process is sending now.",
-	}, func() float64 { return float64(inHand()) })
+	held := telemetry.GaugeFunc("parley_notifications_in_hand",
+		"Notifications that this process is sending now.", func() float64 { return float64(inHand()) })
 	if err := telemetry.Register(registry, m.attempts, m.seconds, m.disabled, held); err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"parley/shared/apierr"
 	"parley/shared/contract"
 	"parley/shared/domain"
+	"parley/shared/telemetry"
 	"parley/shared/telemetry/tracing"
 	"parley/workers/internal/document"
 	"parley/workers/internal/signed"
@@ -66,12 +67,11 @@ type Server struct {
 // New creates a page server and registers its metrics. It fails if the metrics are registered
 // already.
 func New(deps Deps) (*Server, error) {
-	s := &Server{deps: deps, log: deps.Log, seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "parley_page_picture_seconds", Help: "Time to render pictures of document pages, by outcome.",
-		Buckets: []float64{.05, .1, .25, .5, 1, 2.5, 5, 10},
-	}, []string{"outcome"})}
-	if err := deps.Metrics.Register(s.seconds); err != nil {
-		return nil, fmt.Errorf("registering metrics: %w", err)
+	s := &Server{deps: deps, log: deps.Log, seconds: telemetry.HistogramVec(
+		"parley_page_picture_seconds", "Time to render pictures of document pages, by outcome.",
+		[]float64{.05, .1, .25, .5, 1, 2.5, 5, 10}, "outcome")}
+	if err := telemetry.Register(deps.Metrics, s.seconds); err != nil {
+		return nil, err
 	}
 	s.seconds.WithLabelValues("completed")
 	return s, nil

@@ -24,29 +24,16 @@ type metrics struct {
 func newMetrics(registry prometheus.Registerer, inHand func() int) (*metrics, error) {
 	seconds := []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 900}
 	m := &metrics{
-		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_runs_ended_total", Help: "Runs finished by this process, by status.",
-		}, []string{"status"}),
-		failed: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_attempts_failed_total", Help: "Attempts that failed, by error code.",
-		}, []string{"code"}),
-		parked: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_runs_parked_total", Help: "Runs that started to wait for a person, by kind.",
-		}, []string{"kind"}),
-		removedCitations: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "parley_citations_removed_total", Help: "Citations removed because their source does not support them.",
-		}),
-		wait: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "parley_run_wait_seconds", Help: "Time from a run's acceptance to its first start.", Buckets: seconds,
-		}),
-		total: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "parley_run_seconds", Help: "Time from a run's acceptance to its finish.", Buckets: seconds,
-		}),
+		ended:  telemetry.CounterVec("parley_runs_ended_total", "Runs finished by this process, by status.", "status"),
+		failed: telemetry.CounterVec("parley_attempts_failed_total", "Attempts that failed, by error code.", "code"),
+		parked: telemetry.CounterVec("parley_runs_parked_total", "Runs that started to wait for a person, by kind.", "kind"),
+		removedCitations: telemetry.Counter("parley_citations_removed_total",
+			"Citations removed because their source does not support them."),
+		wait:  telemetry.Histogram("parley_run_wait_seconds", "Time from a run's acceptance to its first start.", seconds),
+		total: telemetry.Histogram("parley_run_seconds", "Time from a run's acceptance to its finish.", seconds),
 	}
 
-	held := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "parley_runs_in_hand", Help: "Runs that this process is executing.",
-	}, func() float64 { return float64(inHand()) })
+	held := telemetry.GaugeFunc("parley_runs_in_hand", "Runs that this process is executing.", func() float64 { return float64(inHand()) })
 	if err := telemetry.Register(registry, m.ended, m.failed, m.parked, m.removedCitations, m.wait, m.total, held); err != nil {
 		return nil, err
 	}

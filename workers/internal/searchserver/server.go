@@ -11,6 +11,7 @@ import (
 
 	"parley/shared/contain"
 	"parley/shared/contract"
+	"parley/shared/telemetry"
 	"parley/shared/telemetry/tracing"
 	"parley/workers/internal/signed"
 )
@@ -52,12 +53,11 @@ type Server struct {
 
 // New creates a search server and registers its metrics. It fails if they are registered already.
 func New(cfg Config, deps Deps) (*Server, error) {
-	s := &Server{cfg: cfg, deps: deps, log: deps.Log, seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "parley_search_seconds", Help: "Duration of document searches, by outcome.",
-		Buckets: []float64{.002, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
-	}, []string{"outcome"})}
-	if err := deps.Metrics.Register(s.seconds); err != nil {
-		return nil, fmt.Errorf("registering metrics: %w", err)
+	s := &Server{cfg: cfg, deps: deps, log: deps.Log, seconds: telemetry.HistogramVec(
+		"parley_search_seconds", "Duration of document searches, by outcome.",
+		[]float64{.002, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5}, "outcome")}
+	if err := telemetry.Register(deps.Metrics, s.seconds); err != nil {
+		return nil, err
 	}
 
 	// Create the time series, so that it begins at 0.

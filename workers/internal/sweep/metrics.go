@@ -42,21 +42,14 @@ type metrics struct {
 
 // newMetrics returns the metrics. The method Register registers them.
 func newMetrics() *metrics {
-	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
-		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
-	}
 	m := &metrics{
-		actions: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_sweeper_actions_total", Help: "Actions of the sweeper in this process, by kind.",
-		}, []string{"action"}),
-		failed: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_sweeps_failed_total", Help: "Failed rounds of the sweeper in this process, by task.",
-		}, []string{"sweep"}),
-		queues: gauge("parley_queue_runs",
+		actions: telemetry.CounterVec("parley_sweeper_actions_total", "Actions of the sweeper in this process, by kind.", "action"),
+		failed:  telemetry.CounterVec("parley_sweeps_failed_total", "Failed rounds of the sweeper in this process, by task.", "sweep"),
+		queues: telemetry.GaugeVec("parley_queue_runs",
 			"Unfinished runs of the whole service, by lane and state; in the lane ingest, documents.", "lane", "state"),
-		oldest: gauge("parley_queue_oldest_seconds",
+		oldest: telemetry.GaugeVec("parley_queue_oldest_seconds",
 			"Time since the oldest unfinished run or document was accepted, by lane and state.", "lane", "state"),
-		pending: gauge("parley_doorbells_pending",
+		pending: telemetry.GaugeVec("parley_doorbells_pending",
 			"Job messages not yet delivered to a worker, by lane: the consumer's lag.", "lane"),
 	}
 

@@ -22,19 +22,11 @@ type metrics struct {
 // newMetrics registers the metrics of a process's tool calls.
 func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
-		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_tool_calls_total", Help: "Tool calls of this process, by kind and outcome.",
-		}, []string{"tool", "outcome"}),
-		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "parley_tool_call_seconds", Help: "Duration of tool calls, by kind.",
-			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120},
-		}, []string{"tool"}),
-		running: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "parley_tool_calls_running", Help: "Tool calls that this process is executing, by kind.",
-		}, []string{"tool"}),
-		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "parley_tool_calls_waiting", Help: "Tool calls of this process that wait for a slot, by kind.",
-		}, []string{"tool"}),
+		calls: telemetry.CounterVec("parley_tool_calls_total", "Tool calls of this process, by kind and outcome.", "tool", "outcome"),
+		seconds: telemetry.HistogramVec("parley_tool_call_seconds", "Duration of tool calls, by kind.",
+			[]float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120}, "tool"),
+		running: telemetry.GaugeVec("parley_tool_calls_running", "Tool calls that this process is executing, by kind.", "tool"),
+		waiting: telemetry.GaugeVec("parley_tool_calls_waiting", "Tool calls of this process that wait for a slot, by kind.", "tool"),
 	}
 	return m, telemetry.Register(registry, m.calls, m.seconds, m.running, m.waiting)
 }

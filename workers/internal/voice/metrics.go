@@ -27,24 +27,15 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	// backend up to a minute.
 	buckets := []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
 	m := &metrics{
-		sessions: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "parley_voice_lines", Help: "Voice sessions that this process is serving.",
-		}),
-		refused: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "parley_voice_lines_refused_total", Help: "Voice sessions rejected because their signed request is invalid.",
-		}),
-		speech: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_voice_speech_seconds_total", Help: "Seconds of speech transcribed (in) and synthesized (out).",
-		}, []string{"direction"}),
-		transcription: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "parley_voice_transcription_seconds", Help: "Duration of transcriptions of utterances, by outcome.", Buckets: buckets,
-		}, []string{"outcome"}),
-		synthesis: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "parley_voice_synthesis_seconds", Help: "Duration of syntheses of segments, by outcome.", Buckets: buckets,
-		}, []string{"outcome"}),
-		first: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "parley_voice_synthesis_first_seconds", Help: "Time until the first audio of a synthesized segment.", Buckets: buckets,
-		}),
+		sessions: telemetry.Gauge("parley_voice_lines", "Voice sessions that this process is serving."),
+		refused:  telemetry.Counter("parley_voice_lines_refused_total", "Voice sessions rejected because their signed request is invalid."),
+		speech: telemetry.CounterVec("parley_voice_speech_seconds_total", "Seconds of speech transcribed (in) and synthesized (out).",
+			"direction"),
+		transcription: telemetry.HistogramVec("parley_voice_transcription_seconds", "Duration of transcriptions of utterances, by outcome.",
+			buckets, "outcome"),
+		synthesis: telemetry.HistogramVec("parley_voice_synthesis_seconds", "Duration of syntheses of segments, by outcome.",
+			buckets, "outcome"),
+		first: telemetry.Histogram("parley_voice_synthesis_first_seconds", "Time until the first audio of a synthesized segment.", buckets),
 	}
 	return m, telemetry.Register(registry, m.sessions, m.refused, m.speech, m.transcription, m.synthesis, m.first)
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"math"
 	"net/url"
 	"strings"
 
@@ -31,12 +30,11 @@ parley agents list --templates --json`
 // Run prints the agents or templates, the newest first. It requests all pages, so the list is
 // complete.
 func (a *AgentsList) Run(ctx context.Context, con *console.Console) error {
-	service, err := a.connect(usual)
-	if err != nil {
-		return err
-	}
 	if a.Templates {
-		return a.templates(ctx, con, service)
+		return printAll(ctx, con, &a.Service, "/api/agents/templates", url.Values{}, []string{"ID", "NAME", "DESCRIPTION"},
+			func(t domain.Template) []string {
+				return []string{t.ID, console.OneLine(t.Name), console.OneLine(t.Description)}
+			})
 	}
 
 	query := url.Values{}
@@ -44,48 +42,12 @@ func (a *AgentsList) Run(ctx context.Context, con *console.Console) error {
 		query.Set("q", a.Query)
 	}
 
-	list, err := service.all(ctx, "/api/agents", query, math.MaxInt)
-	if err != nil {
-		return a.explain(err)
-	}
-	if a.JSON {
-		return printList(con, list)
-	}
-
-	agents, err := entries[domain.Agent](list)
-	if err != nil {
-		return err
-	}
-
-	rows := [][]string{{"ID", "MODEL", "CALLERS", "NAME"}}
-	for _, agent := range agents {
+	header := []string{"ID", "MODEL", "CALLERS", "NAME"}
+	return printAll(ctx, con, &a.Service, "/api/agents", query, header, func(agent domain.Agent) []string {
 		callers := make([]string, len(agent.AllowedCallers))
 		for i, kind := range agent.AllowedCallers {
 			callers[i] = string(kind)
 		}
-		rows = append(rows, []string{agent.ID, or(agent.Model, "(default)"), strings.Join(callers, ","), console.OneLine(agent.Name)})
-	}
-	return table(con, rows)
-}
-
-// templates prints the templates, which the service returns on one page or several.
-func (a *AgentsList) templates(ctx context.Context, con *console.Console, service *connection) error {
-	list, err := service.all(ctx, "/api/agents/templates", url.Values{}, math.MaxInt)
-	if err != nil {
-		return a.explain(err)
-	}
-	if a.JSON {
-		return printList(con, list)
-	}
-
-	templates, err := entries[domain.Template](list)
-	if err != nil {
-		return err
-	}
-
-	rows := [][]string{{"ID", "NAME", "DESCRIPTION"}}
-	for _, t := range templates {
-		rows = append(rows, []string{t.ID, console.OneLine(t.Name), console.OneLine(t.Description)})
-	}
-	return table(con, rows)
+		return []string{agent.ID, or(agent.Model, "(default)"), strings.Join(callers, ","), console.OneLine(agent.Name)}
+	})
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"math"
 	"net/http"
 	"net/url"
 	"time"
@@ -98,32 +97,13 @@ func (*KeysList) Examples() string { return `parley keys list` }
 // Run lists the keys that the caller may see. The list contains only the beginning and the end of
 // each key.
 func (k *KeysList) Run(ctx context.Context, con *console.Console) error {
-	service, err := k.connect(usual)
-	if err != nil {
-		return err
-	}
-
-	list, err := service.all(ctx, "/api/keys", url.Values{}, math.MaxInt)
-	if err != nil {
-		return k.explain(err)
-	}
-	if k.JSON {
-		return printList(con, list)
-	}
-
-	keys, err := entries[domain.APIKey](list)
-	if err != nil {
-		return err
-	}
-
-	rows := [][]string{{"ID", "SCOPE", "KEY", "LAST USE", "ENDS", "NAME"}}
-	for _, key := range keys {
-		rows = append(rows, []string{
+	header := []string{"ID", "SCOPE", "KEY", "LAST USE", "ENDS", "NAME"}
+	return printAll(ctx, con, &k.Service, "/api/keys", url.Values{}, header, func(key domain.APIKey) []string {
+		return []string{
 			key.ID, string(key.Scope), key.Prefix[:min(9, len(key.Prefix))] + "…" + key.LastFour, formatTime(key.LastUsedAt, "never"),
 			formatTime(key.ExpiresAt, "never"), console.OneLine(key.Name),
-		})
-	}
-	return table(con, rows)
+		}
+	})
 }
 
 // KeysRevoke is the command that revokes an API key.

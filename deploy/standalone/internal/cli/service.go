@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -224,12 +225,32 @@ func describeNotFound(err error, what, id string) error {
 	return err
 }
 
-// printList prints a list as one JSON array. An empty list is [].
-func printList(con *console.Console, list []json.RawMessage) error {
-	if list == nil {
-		list = []json.RawMessage{}
+// printAll requests all pages of a list and prints it: as one JSON array, or as a table with a header
+// and a row for each entry. An empty list is [] in JSON.
+func printAll[T any](
+	ctx context.Context, con *console.Console, s *Service, path string, query url.Values, header []string, row func(T) []string,
+) error {
+	service, err := s.connect(usual)
+	if err != nil {
+		return err
 	}
-	return con.JSON(list)
+	list, err := service.all(ctx, path, query, math.MaxInt)
+	if err != nil {
+		return s.explain(err)
+	}
+	if s.JSON {
+		return con.JSON(append([]json.RawMessage{}, list...))
+	}
+
+	found, err := entries[T](list)
+	if err != nil {
+		return err
+	}
+	rows := [][]string{header}
+	for _, entry := range found {
+		rows = append(rows, row(entry))
+	}
+	return table(con, rows)
 }
 
 // isGone reports whether an error means that the resource does not exist or no longer exists.

@@ -21,28 +21,9 @@ type Volatile[T any] = Removable[T]
 // Removable is a field that may be missing in a body or null. Null removes the value: the fields
 // Set and Null are then true, and Value is the zero value. The decoder sets the fields.
 type Removable[T any] struct {
-	Set   bool
-	Value T
-	Null  bool
-}
+	Optional[T]
 
-// optional identifies the type for the decoder; see newShape.
-func (Removable[T]) optional() {}
-
-// Or returns the value, or other if the field is missing.
-func (o Removable[T]) Or(other T) T {
-	if o.Set {
-		return o.Value
-	}
-	return other
-}
-
-// Pointer returns the value, or nil if the field is missing.
-func (o Removable[T]) Pointer() *T {
-	if !o.Set {
-		return nil
-	}
-	return &o.Value
+	Null bool
 }
 
 // Unchanged adds a problem for each read-only field of body that differs from shown. shown is the

@@ -130,12 +130,13 @@ func (d *Decoder) Value(s *shape, dst reflect.Value) *apierr.Field { //nolint:cy
 	first := d.peek()
 	switch s.kind {
 	case removableKind:
-		dst.Field(0).SetBool(true)
+		value := dst.Field(0)
+		value.Field(0).SetBool(true)
 		if first == 'n' {
-			dst.Field(2).SetBool(true)
+			dst.Field(1).SetBool(true)
 			return d.literal("null")
 		}
-		return d.Value(s.elem, dst.Field(1))
+		return d.Value(s.elem, value.Field(1))
 	case optionalKind:
 		dst.Field(0).SetBool(true)
 		return d.Value(s.elem, dst.Field(1))

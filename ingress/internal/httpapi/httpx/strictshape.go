@@ -119,10 +119,11 @@ func newShape(typ reflect.Type) *shape { //nolint:cyclop // one case for each ki
 
 	// Optional and Removable are generic types, so they are recognized by a method.
 	if _, ok := reflect.TypeAssert[interface{ optional() }](reflect.Zero(typ)); ok {
-		s.kind, s.elem = optionalKind, shapeFor(typ.Field(1).Type)
-		if typ.NumField() > 2 { // Removable has more fields than Optional
-			s.kind = removableKind
+		s.kind = optionalKind
+		if typ.Field(0).Anonymous { // Removable embeds Optional
+			s.kind, typ = removableKind, typ.Field(0).Type
 		}
+		s.elem = shapeFor(typ.Field(1).Type)
 		return s
 	}
 	if typ.Kind() == reflect.Struct && reflect.PointerTo(typ).Implements(reflect.TypeFor[union]()) {

@@ -1,3 +1,25 @@
+// Package floor is the baseline of Parley's benchmarks: the least work that a service can do
+// between a request and its response. It shares no code with Parley, because a slow shared function
+// would slow both sides equally and the comparison would not show it.
+//
+// The floor of a run gives one guarantee: a request that it has accepted is on disk.
+//
+//	client ──▶ gin handler ──▶ one grouped INSERT (PostgreSQL) ──▶ JetStream, asynchronously
+//	               ▲                                                     │
+//	               └──── inbox of the ingress (core NATS) ◀── worker ◀───┘ pull consumer
+//
+// It has no authentication, no idempotency, no limits and no leases, and does not store results.
+//
+// The floor of a streamed chat is built in the same way, without the INSERT. Its worker calls the
+// model and publishes each piece of the answer to the inbox. The handler writes each piece as a
+// server-sent event.
+//
+// Serve runs one process, and Start starts several processes. The kinds of processes are:
+//   - Ingress and Worker, the floor of a run
+//   - ChatIngress and ChatWorker, the floor of a streamed chat
+//   - Parked, whose requests only wait
+//   - Hooks, which verifies and inserts webhook deliveries
+//   - Replay, which returns the answer stored under a request's key
 package floor
 
 import (
@@ -12,6 +34,7 @@ import (
 
 	"parley/scripts/bench/internal/load"
 	"parley/scripts/bench/internal/process"
+	"parley/shared/lifecycle/childproc"
 )
 
 // The kinds of processes; see the package comment.
@@ -77,19 +100,18 @@ func Start(ctx context.Context, command, logsDir string, c Config, kinds ...stri
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 
-	port, err := process.FreePort(ctx)
+	ports, err := childproc.FreePorts(ctx, 1)
 	if err != nil {
 		return nil, err
 	}
 
-	f := &Floor{Address: fmt.Sprintf("127.0.0.1:%d", port)}
+	f := &Floor{Address: fmt.Sprintf("127.0.0.1:%d", ports[0])}
+	env := map[string]string{
+		"ADDRESS": f.Address, "DATABASE_URL": c.DatabaseURL, "NATS_URL": c.NATSURL, "SECRET": c.Secret, "MODEL": c.Model,
+	}
 	for _, kind := range kinds {
-		_, err := f.Group.Start(ctx, process.Config{
-			Name: "floor-" + kind, Path: command, Args: []string{"floor", kind}, LogsDir: logsDir, Env: map[string]string{
-				"ADDRESS": f.Address, "DATABASE_URL": c.DatabaseURL, "NATS_URL": c.NATSURL, "SECRET": c.Secret, "MODEL": c.Model,
-			},
-		})
-		if err != nil {
+		program := childproc.Program{Name: "floor-" + kind, Path: command, Args: []string{"floor", kind}}
+		if _, err := f.Group.Start(ctx, program, logsDir, env); err != nil {
 			return nil, errors.Join(err, f.Stop())
 		}
 	}

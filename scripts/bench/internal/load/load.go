@@ -1,3 +1,14 @@
+// Package load sends requests to both sides of a comparison and measures the responses.
+//
+// Execute sends requests in a closed loop: a client sends its next request after the previous
+// response. Execute runs on the measured machine, so it must use little CPU time. A client
+// therefore prepares one request, and changes only the key from one request to the next.
+//
+//	client 1   request ──▶ answer, request ──▶ answer, …     the next request
+//	client 2   request ──▶ answer, request ──▶ answer, …     follows the answer
+//	           ├─ warm-up ─┼──────── measured ────────┤
+//
+// ReadStreams sends requests for streamed answers and measures the time to the first piece of each.
 package load
 
 import (
@@ -77,6 +88,7 @@ type Duration struct {
 // Result is the outcome of Execute.
 type Result struct {
 	Answered  int64                   // number of correct responses, including those during the warm-up
+	Measured  int64                   // number of responses in the measured part
 	Elapsed   time.Duration           // duration of the measured part
 	Latencies *hdrhistogram.Histogram // latencies in the measured part, in nanoseconds
 }
@@ -94,7 +106,7 @@ func Millis(h *hdrhistogram.Histogram, quantile float64) float64 {
 
 // PerSecond returns the number of measured responses per second.
 func (r *Result) PerSecond() float64 {
-	return float64(r.Latencies.TotalCount()) / max(r.Elapsed, 1).Seconds()
+	return float64(r.Measured) / max(r.Elapsed, 1).Seconds()
 }
 
 // Execute sends the requests of all clients, each over its own connection, until the time has
@@ -133,6 +145,7 @@ func Execute(ctx context.Context, s Spec, d Duration) (*Result, error) {
 		}
 	}
 
+	result.Measured = result.Latencies.TotalCount()
 	if result.Answered == 0 {
 		return nil, errors.New("no request was answered")
 	}

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -36,17 +35,13 @@ type StreamClients struct {
 	Spread  time.Duration // time over which the clients start
 }
 
-// Streamed is the outcome of ReadStreams.
-type Streamed struct {
-	Answered   int64                   // number of answers, including those that are not measured
-	FirstPiece *hdrhistogram.Histogram // times from the request to the first piece, in nanoseconds
-}
-
 // ReadStreams sends the clients' requests and reads the answers. Each client has one connection. A
-// wrong or incomplete answer is an error.
-func ReadStreams(ctx context.Context, s StreamSpec, c StreamClients) (*Streamed, error) {
+// wrong or incomplete answer is an error. The latencies are the times from the requests to the first
+// pieces. The elapsed time and the rate include the answers whose latency is not measured.
+func ReadStreams(ctx context.Context, s StreamSpec, c StreamClients) (*Result, error) {
 	runtime.GC() // so that the garbage collector does not run during the measurement
 	nonce, readers := NewNonce(), make([]*streamReader, c.Clients)
+	began := time.Now()
 	group, ctx := errgroup.WithContext(ctx)
 	for i := range readers {
 		readers[i] = &streamReader{spec: s, clients: c, number: i, field: []byte(`"` + s.Field + `":"`)}
@@ -57,11 +52,11 @@ func ReadStreams(ctx context.Context, s StreamSpec, c StreamClients) (*Streamed,
 		return nil, err
 	}
 
-	result := &Streamed{FirstPiece: NewLatencies()}
+	answered := int64(c.Clients * c.Each)
+	result := &Result{Answered: answered, Measured: answered, Elapsed: time.Since(began), Latencies: NewLatencies()}
 	for _, r := range readers {
-		result.Answered += int64(c.Each)
 		for _, took := range r.first {
-			_ = result.FirstPiece.RecordValue(min(took, maxLatency).Nanoseconds()) // at most the histogram's limit
+			_ = result.Latencies.RecordValue(min(took, maxLatency).Nanoseconds()) // at most the histogram's limit
 		}
 	}
 	return result, nil

@@ -40,7 +40,7 @@ func TestReadStreams(t *testing.T) {
 	t.Parallel()
 	spec, bodies := streams(t, whole)
 	got, err := ReadStreams(t.Context(), spec, StreamClients{Clients: 3, Each: 4})
-	if err != nil || got.Answered != 12 || got.FirstPiece.TotalCount() != 9 {
+	if err != nil || got.Answered != 12 || got.Latencies.TotalCount() != 9 {
 		t.Fatalf("%+v: %v", got, err)
 	}
 	if len(bodies()) != 12 {

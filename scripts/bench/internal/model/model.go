@@ -1,10 +1,21 @@
+// Package model contains the services that measured agents call. Model and PacedProvider are stubs
+// of OpenAI's API. Lookup is an HTTP API that a tool calls. All of them run in the bench's process.
+//
+//	Model          echoes messages and calls tools; can delay and hold its answers
+//	PacedProvider  streams 50 pieces in 1.1 s, as a real model would
 package model
 
 import (
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
+	sdk "parley/sdk/go"
 	"parley/shared/testkit/openaistub"
 )
 
@@ -62,4 +73,111 @@ func countResults(r openaistub.Request) (n int) {
 		}
 	}
 	return n
+}
+
+// Name and arguments of the tool that a Model calls. The tool's endpoint is a Lookup.
+const (
+	LookupTool  = "lookup"
+	LookupCalls = 2 // number of calls per run
+)
+
+// Lookup is an HTTP API that an agent's tool calls.
+type Lookup struct {
+	server
+
+	calls atomic.Int64
+}
+
+// StartLookup starts the API.
+func StartLookup() *Lookup {
+	l := &Lookup{}
+	l.server = serve(l)
+	return l
+}
+
+// Calls returns the number of answered calls.
+func (l *Lookup) Calls() int64 { return l.calls.Load() }
+
+// Tools returns the tool configuration of an agent that may call the API.
+func (l *Lookup) Tools() *sdk.ToolsChange {
+	return &sdk.ToolsChange{HTTPRequest: &sdk.ToolsChangeHTTPRequest{Enabled: new(true), Endpoints: []sdk.EndpointChange{{
+		Name: LookupTool, Description: new("Looks up an order."), Method: http.MethodPost, URL: "http://" + l.Address() + "/orders/{id}",
+		SideEffect: new(sdk.SideEffectIdempotent),
+	}}}}
+}
+
+// ServeHTTP counts the call and responds with an order.
+func (l *Lookup) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, http.MaxBytesReader(w, r.Body, maxRequest)) // an error means that the client has left
+	l.calls.Add(1)
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = io.WriteString(w, `{"status":"shipped","carrier":"post"}`)
+}
+
+// server is an HTTP server on a loopback port in the bench's process.
+type server struct{ http *httptest.Server }
+
+// serve starts a server on a free port.
+func serve(handler http.Handler) server { return server{httptest.NewServer(handler)} }
+
+// Address returns the server's address as host:port.
+func (s server) Address() string { return s.http.Listener.Addr().String() }
+
+// Stop stops the server.
+func (s server) Stop() { s.http.Close() }
+
+// Settings returns the settings for a worker that calls this provider.
+func (s server) Settings() map[string]string {
+	return map[string]string{"OPENAI_BASE_URL": s.http.URL + "/v1", "OPENAI_API_KEY": "bench"}
+}
+
+// provider is a server whose answers can be held.
+type provider struct {
+	server
+	*gate
+}
+
+// Stop releases the held answers and stops the provider.
+func (p provider) Stop() {
+	p.Release()
+	p.server.Stop()
+}
+
+// gate lets answers pass while it is open and holds them while it is closed. newGate creates an
+// open gate.
+type gate struct {
+	mu   sync.Mutex
+	open chan struct{} // while the gate is open, this channel is closed, so receives from it do not block
+}
+
+// newGate returns an open gate.
+func newGate() *gate {
+	g := &gate{open: make(chan struct{})}
+	close(g.open)
+	return g
+}
+
+// opened returns a channel that is closed when the gate is opened.
+func (g *gate) opened() <-chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.open
+}
+
+// Hold closes the gate: later answers wait until Release.
+func (g *gate) Hold() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.open = make(chan struct{})
+}
+
+// Release opens the gate. It may be called more than once.
+func (g *gate) Release() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	select {
+	case <-g.open:
+	default:
+		close(g.open)
+	}
 }

@@ -1,3 +1,8 @@
+// Package parley runs Parley for the benchmarks: the production binaries of the ingress and the
+// worker, built from this repository. It creates an organization, a key and an echo agent through
+// the HTTP API, as a customer would.
+//
+// All settings have their default values except those in Overrides.
 package parley
 
 import (
@@ -16,6 +21,7 @@ import (
 
 	"parley/migrations"
 	"parley/scripts/bench/internal/process"
+	"parley/shared/lifecycle/childproc"
 )
 
 // startTimeout bounds the start of all processes, and each restart.
@@ -88,9 +94,11 @@ func Start(ctx context.Context, c Config) (*Parley, error) {
 
 // start starts the ingress and one worker with a new secrets key, and returns when both are ready.
 func (p *Parley) start(ctx context.Context) (err error) {
-	if p.port, err = process.FreePort(ctx); err != nil {
+	ports, err := childproc.FreePorts(ctx, 1)
+	if err != nil {
 		return err
 	}
+	p.port = ports[0]
 
 	secret := make([]byte, 32)
 	_, _ = rand.Read(secret) // never fails
@@ -108,35 +116,34 @@ func (p *Parley) start(ctx context.Context) (err error) {
 
 // startIngress starts the ingress and waits until it is ready.
 func (p *Parley) startIngress(ctx context.Context) (err error) {
-	p.ingress, err = p.startProcess(ctx, process.Config{Name: "ingress", Path: p.config.Binaries.Ingress})
+	p.ingress, err = p.startProcess(ctx, childproc.Program{Name: "ingress", Path: p.config.Binaries.Ingress}, nil)
 	if err != nil {
 		return err
 	}
 	return p.ingress.AwaitOK(ctx, p.Base()+"/readyz")
 }
 
-// startProcess starts a process with the settings of all processes. If profiling is enabled, it
-// also starts to write CPU profiles of the process.
-func (p *Parley) startProcess(ctx context.Context, c process.Config) (*process.Process, error) {
-	own := c.Env
-	c.LogsDir, c.Env = p.config.LogsDir, maps.Clone(p.env)
-	maps.Copy(c.Env, own)
+// startProcess starts a process with the settings of all processes and its own settings. If
+// profiling is enabled, it also starts to write CPU profiles of the process.
+func (p *Parley) startProcess(ctx context.Context, program childproc.Program, own map[string]string) (*process.Process, error) {
+	env := maps.Clone(p.env)
+	maps.Copy(env, own)
 	if p.config.ProfilesDir == "" {
-		return p.Group.Start(ctx, c)
+		return p.Group.Start(ctx, program, p.config.LogsDir, env)
 	}
 
-	port, err := process.FreePort(ctx)
+	ports, err := childproc.FreePorts(ctx, 1)
 	if err != nil {
 		return nil, err
 	}
-	address := fmt.Sprintf("127.0.0.1:%d", port)
-	c.Env[profilesVariable], p.profiles[c.Name] = address, address
-	started, err := p.Group.Start(ctx, c)
+	address := fmt.Sprintf("127.0.0.1:%d", ports[0])
+	env[profilesVariable], p.profiles[program.Name] = address, address
+	started, err := p.Group.Start(ctx, program, p.config.LogsDir, env)
 	if err == nil {
 		err = started.AwaitOK(ctx, "http://"+address+"/debug/pprof/cmdline")
 	}
 	if err == nil {
-		go p.profileCPU(context.WithoutCancel(ctx), c.Name, address)
+		go p.profileCPU(context.WithoutCancel(ctx), program.Name, address)
 	}
 	return started, err
 }
@@ -181,16 +188,14 @@ func (p *Parley) startWorker(ctx context.Context) error {
 		name = fmt.Sprintf("worker-%d", n)
 	}
 
-	port, err := process.FreePort(ctx)
+	ports, err := childproc.FreePorts(ctx, 1)
 	if err != nil {
 		return err
 	}
 
-	address := fmt.Sprintf("127.0.0.1:%d", port)
-	worker, err := p.startProcess(ctx, process.Config{
-		Name: name, Path: p.config.Binaries.Worker, Args: []string{"--roles=" + p.config.Roles},
-		Env: map[string]string{"METRICS_ADDR": address},
-	})
+	address := fmt.Sprintf("127.0.0.1:%d", ports[0])
+	program := childproc.Program{Name: name, Path: p.config.Binaries.Worker, Args: []string{"--roles=" + p.config.Roles}}
+	worker, err := p.startProcess(ctx, program, map[string]string{"METRICS_ADDR": address})
 	if err != nil {
 		return err
 	}

@@ -1,3 +1,13 @@
+// Package process runs the processes that the bench measures, and reads their resource usage.
+//
+// A Process runs until the bench stops it. A Group contains the processes of one of the services
+// that the bench compares. These services share one PostgreSQL and one nats-server, the Servers, so
+// that none has better servers than another. PostgreSQL has the settings of Parley's own private
+// server (shared/store/pgserver), with fsync and synchronous_commit on. The nats-server has its
+// default settings and stores streams on disk.
+//
+// CPU times, memory and open files are read from /proc. On a system without /proc, CPU times are
+// zero and Memory returns an error.
 package process
 
 import (
@@ -7,7 +17,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"syscall"
+	"slices"
 	"time"
 
 	"parley/shared/lifecycle/childproc"
@@ -16,15 +26,6 @@ import (
 // patience is the time between SIGTERM and SIGKILL.
 const patience = 10 * time.Second
 
-// Config describes the process to start.
-type Config struct {
-	Name    string // the process's name; its log file is named Name.log
-	Path    string
-	Args    []string
-	Env     map[string]string // environment variables in addition to PATH and HOME
-	LogsDir string
-}
-
 // Process is a server that the bench has started. It is killed if the bench dies.
 type Process struct {
 	*childproc.Process
@@ -32,20 +33,21 @@ type Process struct {
 	Name string
 }
 
-// Start starts a process and adds it to the group. It does not wait until the process is ready. The
-// process has its own session, so it does not receive the Ctrl-C of a terminal. The bench receives
-// it and stops all processes in order.
-func (g *Group) Start(ctx context.Context, c Config) (*Process, error) {
-	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
-	for name, value := range c.Env {
-		env = append(env, name+"="+value)
+// Start starts a program with the given environment variables, PATH and HOME, and adds the process
+// to the group. Its log file in logsDir is named after the program. Start does not wait until the
+// process is ready. The process does not receive the Ctrl-C of a terminal. The bench receives it and
+// stops all processes in order.
+func (g *Group) Start(ctx context.Context, program childproc.Program, logsDir string, env map[string]string) (*Process, error) {
+	program.Log = filepath.Join(logsDir, program.Name+".log")
+	program.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
+	for name, value := range env {
+		program.Env = append(program.Env, name+"="+value)
 	}
-	program := childproc.Program{Name: c.Name, Path: c.Path, Args: c.Args, Env: env, Log: filepath.Join(c.LogsDir, c.Name+".log")}
 	started, err := program.Start(ctx)
 	if err != nil {
 		return nil, err
 	}
-	p := &Process{started, c.Name}
+	p := &Process{started, program.Name}
 	g.processes = append(g.processes, p)
 	return p, nil
 }
@@ -83,25 +85,52 @@ func (p *Process) Stop() error {
 	if p.Ended() {
 		return p.Err()
 	}
-
-	err := p.Signal(syscall.SIGTERM)
-	late := time.NewTimer(patience)
-	defer late.Stop()
-
-	select {
-	case <-p.Done():
-		return err
-	case <-late.C:
-	}
-
-	return errors.Join(err, fmt.Errorf("%s did not stop within %s and was killed", p.Name, patience), p.Kill())
+	return p.Process.Stop(time.After(patience))
 }
 
-// FreePort returns a TCP port on the loopback interface on which no process listens.
-func FreePort(ctx context.Context) (int, error) {
-	ports, err := childproc.FreePorts(ctx, 1)
-	if err != nil {
-		return 0, err
+// Group contains the processes of one service that the bench measures. The zero value is empty. It
+// is not safe for concurrent use.
+type Group struct {
+	processes []*Process
+}
+
+// End stops a process and removes it from the group.
+func (g *Group) End(p *Process) error {
+	g.processes = slices.DeleteFunc(g.processes, func(other *Process) bool { return other == p })
+	return p.Stop()
+}
+
+// CPU returns the CPU time of each process, by name.
+func (g *Group) CPU() (map[string]time.Duration, error) {
+	out := make(map[string]time.Duration, len(g.processes))
+	for _, p := range g.processes {
+		used, err := CPU(p.PID())
+		if err != nil {
+			return nil, err
+		}
+		out[p.Name] = used
 	}
-	return ports[0], nil
+	return out, nil
+}
+
+// Processes returns the processes in the order in which they were started.
+func (g *Group) Processes() []*Process { return g.processes }
+
+// Err returns an error for each process that ended without being stopped.
+func (g *Group) Err() error {
+	var errs []error
+	for _, p := range g.processes {
+		errs = append(errs, p.Err())
+	}
+	return errors.Join(errs...)
+}
+
+// Stop stops all processes, the last one first.
+func (g *Group) Stop() error {
+	var errs []error
+	for _, p := range slices.Backward(g.processes) {
+		errs = append(errs, p.Stop())
+	}
+	g.processes = nil
+	return errors.Join(errs...)
 }

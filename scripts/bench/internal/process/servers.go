@@ -53,7 +53,7 @@ func StartServers(ctx context.Context, c ServersConfig) (*Servers, error) {
 
 // startPostgres starts PostgreSQL and opens the connection for the bench's own queries.
 func (s *Servers) startPostgres(ctx context.Context) error {
-	port, err := FreePort(ctx)
+	ports, err := childproc.FreePorts(ctx, 1)
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (s *Servers) startPostgres(ctx context.Context) error {
 	}
 
 	s.postgres, err = pgserver.Start(ctx, pgserver.Config{
-		Dir: filepath.Join(s.config.Dir, "postgres"), Log: s.config.Log, Port: port, Settings: settings,
+		Dir: filepath.Join(s.config.Dir, "postgres"), Log: s.config.Log, Port: ports[0], Settings: settings,
 	})
 	if err != nil {
 		return fmt.Errorf("starting PostgreSQL: %w", err)
@@ -92,10 +92,10 @@ func (s *Servers) StartNATS(ctx context.Context, name string) (natsURL string, e
 	}
 
 	port, monitor := ports[0], ports[1]
-	server, err := s.nats.Start(ctx, Config{Name: name, Path: s.config.NATS, LogsDir: s.config.Dir, Args: []string{
+	server, err := s.nats.Start(ctx, childproc.Program{Name: name, Path: s.config.NATS, Args: []string{
 		"--addr", "127.0.0.1", "--port", strconv.Itoa(port), "--http_port", strconv.Itoa(monitor),
 		"--jetstream", "--store_dir", filepath.Join(s.config.Dir, name),
-	}})
+	}}, s.config.Dir, nil)
 	if err != nil {
 		return "", err
 	}

@@ -14,64 +14,44 @@ import (
 // officialURL is the address of Anthropic's own service.
 const officialURL = "https://api.anthropic.com/"
 
-// Config configures a Provider. A zero field other than APIKey and BaseURL has its default value.
-type Config struct {
-	APIKey        string // may be empty if the server requires no key
-	BaseURL       string // the address that precedes "v1/messages"; empty means Anthropic's own service
-	Limits        remote.Limits
-	ContextTokens int   // context size of every model in tokens; if 0, it depends on the model's name
-	ResponseBytes int64 // maximum size of a response body in bytes
-	// Dial opens connections; nil dials TCP. Tests use pipes.
-	Dial remote.Dial
-}
+// Config configures a Provider. BaseURL is the address that precedes
+// "v1/messages".
+type Config = remote.Config
 
 // Provider provides the models of one server. It is safe for concurrent use. All models of the
 // server share the provider's connections, which Close frees.
 type Provider struct {
+	remote.Server
+
 	// messages and models are the endpoints of the server.
 	messages sdk.MessageService
 	models   sdk.ModelService
-	client   *http.Client
-	limits   remote.Limits
-	// context is the configured context size in tokens, or 0 if it depends on the model.
-	context int
-	// official is true for Anthropic's own service.
-	official bool
-	key      string // the API key, which is redacted in error messages
 }
 
 // New returns the provider for a server. BaseURL must be empty or an HTTP(S) address without
 // credentials. Otherwise New returns an error. New makes no request, so a wrong key is noticed only
 // by the first call.
 func New(cfg Config) (*Provider, error) {
-	base, err := remote.BaseURL(cfg.BaseURL, officialURL)
+	server, base, err := cfg.Open(officialURL)
 	if err != nil {
 		return nil, err
 	}
 
-	limits := cfg.Limits.WithDefaults()
-	client := remote.NewClient(cfg.Dial, limits, cfg.ResponseBytes)
 	// Create the services directly, because sdk.NewClient reads keys, addresses, profiles and
 	// headers from the environment. Disable OpenTelemetry, because the environment could enable
 	// spans that contain prompts.
 	options := []option.RequestOption{
 		option.WithBaseURL(base),
 		option.WithMaxRetries(0),
-		option.WithHTTPClient(client),
+		option.WithHTTPClient(server.Client),
 		option.WithoutOpenTelemetry(),
 	}
 
 	if cfg.APIKey != "" {
 		options = append(options, option.WithAPIKey(cfg.APIKey))
 	}
-	return &Provider{
-		messages: sdk.NewMessageService(options...), models: sdk.NewModelService(options...), client: client, limits: limits,
-		context: cfg.ContextTokens, official: base == officialURL, key: cfg.APIKey,
-	}, nil
+	return &Provider{server, sdk.NewMessageService(options...), sdk.NewModelService(options...)}, nil
 }
-
-// Close closes idle connections. Running calls continue.
-func (p *Provider) Close() { p.client.CloseIdleConnections() }
 
 // Model returns a model by its name on the server, such as "claude-sonnet-5-5". It does not check
 // whether the server has the model. If the server does not have it, calls of the model fail.
@@ -80,8 +60,8 @@ func (p *Provider) Model(name string) (llm.Model, error) {
 		return nil, llm.UnknownModel("anthropic/" + name)
 	}
 	size := sizeFor(name)
-	if p.context > 0 {
-		size.context = p.context
+	if p.ContextTokens > 0 {
+		size.context = p.ContextTokens
 	}
 	info := llm.Info{Name: "anthropic/" + name, ContextTokens: size.context}
 	return &Model{provider: p, name: name, size: size, info: info}, nil
@@ -107,7 +87,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 	}
 
 	// From here on, the watch cancels the call if a time limit is exceeded.
-	callCtx, watch := remote.StartWatch(ctx, m.provider.limits)
+	callCtx, watch := remote.StartWatch(ctx, m.provider.Limits)
 	defer watch.Stop()
 
 	var res *http.Response
@@ -133,7 +113,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 	}
 	if acc.stop == "" {
 		return llm.Response{}, remote.Failure(ctx, callCtx, remote.FailedStream{
-			Err: stream.Err(), Response: res, Unsent: watch.Unsent(), Key: m.provider.key, Status: fromStatus, Event: fromEvent,
+			Err: stream.Err(), Response: res, Unsent: watch.Unsent(), Key: m.provider.Key, Status: fromStatus, Event: fromEvent,
 		})
 	}
 	return acc.response(m.info.Name, req)

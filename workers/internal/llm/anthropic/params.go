@@ -51,7 +51,7 @@ func (m *Model) params(req llm.Request) (sdk.MessageNewParams, error) {
 		m.addAnswerTool(&p, &req)
 	}
 	for _, spec := range req.Tools {
-		tool, err := newTool(spec, m.provider.official)
+		tool, err := newTool(spec, m.provider.Official)
 		if err != nil {
 			return p, err
 		}

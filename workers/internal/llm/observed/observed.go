@@ -31,19 +31,13 @@ func New(registry prometheus.Registerer, content bool) (*Observer, error) {
 	seconds := []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30, 60, 120}
 	o := &Observer{
 		content: content,
-		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_model_calls_total", Help: "Model calls, by provider and outcome: completed, stopped or the kind of failure.",
-		}, []string{"provider", "outcome"}),
-		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "parley_model_call_seconds", Help: "Duration of answered model calls, by provider.", Buckets: seconds,
-		}, []string{"provider"}),
-		first: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "parley_model_first_token_seconds", Help: "Time from a model call to the first piece of its text, by provider.",
-			Buckets: seconds,
-		}, []string{"provider"}),
-		tokens: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_model_tokens_total", Help: "Tokens of answered model calls, by provider and direction.",
-		}, []string{"provider", "direction"}),
+		calls: telemetry.CounterVec("parley_model_calls_total",
+			"Model calls, by provider and outcome: completed, stopped or the kind of failure.", "provider", "outcome"),
+		seconds: telemetry.HistogramVec("parley_model_call_seconds", "Duration of answered model calls, by provider.", seconds, "provider"),
+		first: telemetry.HistogramVec("parley_model_first_token_seconds", "Time from a model call to the first piece of its text, by provider.",
+			seconds, "provider"),
+		tokens: telemetry.CounterVec("parley_model_tokens_total", "Tokens of answered model calls, by provider and direction.",
+			"provider", "direction"),
 	}
 
 	return o, telemetry.Register(registry, o.calls, o.seconds, o.first, o.tokens)

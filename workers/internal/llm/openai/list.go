@@ -18,7 +18,7 @@ func (p *Provider) Models(ctx context.Context) (names []string, err error) {
 		return nil, fmt.Errorf("requesting the list of models: %w", err)
 	}
 	for _, model := range page.Data {
-		if remote.ModelName(model.ID) && (!p.official || answersChats(model.ID)) {
+		if remote.ModelName(model.ID) && (!p.Official || answersChats(model.ID)) {
 			names = append(names, model.ID)
 		}
 	}

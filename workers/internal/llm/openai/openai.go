@@ -15,59 +15,38 @@ import (
 // officialURL is the address of OpenAI's own service.
 const officialURL = "https://api.openai.com/v1/"
 
-// Config configures a Provider. A zero field other than APIKey and BaseURL has its default value.
-type Config struct {
-	APIKey        string // may be empty if the server requires no key
-	BaseURL       string // the server's address including "/v1"; empty means OpenAI's own service
-	Limits        remote.Limits
-	ContextTokens int   // context size of every model in tokens; if 0, it depends on the model's name
-	ResponseBytes int64 // maximum size of a response body in bytes
-	// Dial opens connections; nil dials TCP. Tests use pipes.
-	Dial remote.Dial
-}
+// Config configures a Provider. BaseURL includes "/v1".
+type Config = remote.Config
 
 // Provider provides the models of one server. It is safe for concurrent use. All models of the
 // server share the provider's connections, which Close frees.
 type Provider struct {
+	remote.Server
+
 	// chat and models are the endpoints of the server.
 	chat   sdk.ChatCompletionService
 	models sdk.ModelService
-	client *http.Client
-	limits remote.Limits
-	// context is the configured context size in tokens, or 0 if it depends on the model.
-	context int
-	// official is true for OpenAI's own service.
-	official bool
-	key      string // the API key, which is redacted in error messages
 }
 
 // New returns the provider for a server. BaseURL must be empty or an HTTP(S) address without
 // credentials. Otherwise New returns an error. New makes no request, so a wrong key is noticed only
 // by the first call.
 func New(cfg Config) (*Provider, error) {
-	base, err := remote.BaseURL(cfg.BaseURL, officialURL)
+	server, base, err := cfg.Open(officialURL)
 	if err != nil {
 		return nil, err
 	}
 
-	limits := cfg.Limits.WithDefaults()
-	client := remote.NewClient(cfg.Dial, limits, cfg.ResponseBytes)
 	// Create the services directly, because sdk.NewClient reads keys, addresses and headers from
 	// the environment.
 	options := []option.RequestOption{
 		option.WithBaseURL(base),
 		option.WithAPIKey(cfg.APIKey),
 		option.WithMaxRetries(0),
-		option.WithHTTPClient(client),
+		option.WithHTTPClient(server.Client),
 	}
-	return &Provider{
-		chat: sdk.NewChatCompletionService(options...), models: sdk.NewModelService(options...), client: client,
-		limits: limits, context: cfg.ContextTokens, official: base == officialURL, key: cfg.APIKey,
-	}, nil
+	return &Provider{server, sdk.NewChatCompletionService(options...), sdk.NewModelService(options...)}, nil
 }
-
-// Close closes idle connections. Running calls continue.
-func (p *Provider) Close() { p.client.CloseIdleConnections() }
 
 // Model returns a model by its name on the server, such as "gpt-5-mini". It does not check whether
 // the server has the model. If the server does not have it, calls of the model fail.
@@ -75,7 +54,7 @@ func (p *Provider) Model(name string) (llm.Model, error) {
 	if !remote.ModelName(name) {
 		return nil, llm.UnknownModel("openai/" + name)
 	}
-	size := p.context
+	size := p.ContextTokens
 	if size <= 0 {
 		size = contextTokens(name)
 	}
@@ -98,7 +77,7 @@ func (m *Model) Info() llm.Info { return m.info }
 // A stream without a finish_reason is an error, even if text has been emitted.
 func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (llm.Response, error) {
 	// From here on, the watch cancels the call if a time limit is exceeded.
-	callCtx, watch := remote.StartWatch(ctx, m.provider.limits)
+	callCtx, watch := remote.StartWatch(ctx, m.provider.Limits)
 	defer watch.Stop()
 
 	var res *http.Response
@@ -127,7 +106,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 	}
 	if acc.finish == "" {
 		return llm.Response{}, remote.Failure(ctx, callCtx, remote.FailedStream{
-			Err: stream.Err(), Response: res, Unsent: watch.Unsent(), Key: m.provider.key, Status: fromStatus, Event: fromEvent,
+			Err: stream.Err(), Response: res, Unsent: watch.Unsent(), Key: m.provider.Key, Status: fromStatus, Event: fromEvent,
 		})
 	}
 	return acc.response(m.info.Name, req)
@@ -137,7 +116,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 // a failed call is an error of the stream. It is a separate function, because the parameters take 4
 // KiB, which would otherwise stay on the stack of Stream while the answer arrives.
 func (m *Model) open(ctx context.Context, req *llm.Request, res **http.Response) (*chunkStream, error) {
-	params, err := newParams(m.name, *req, m.provider.official)
+	params, err := newParams(m.name, *req, m.provider.Official)
 	if err != nil {
 		return nil, llm.NewUnused(llm.KindInvalid, err)
 	}

@@ -26,10 +26,46 @@ const connectionBuffer = 1 << 10
 // Dial opens a connection. A nil Dial opens TCP connections.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// NewClient returns the HTTP client for one provider. All fields of limits must be set. If
+// Config configures the provider of one server. A zero field other than APIKey and BaseURL has its
+// default value.
+type Config struct {
+	APIKey        string // may be empty if the server requires no key
+	BaseURL       string // the server's address; empty means the provider's own service
+	Limits        Limits
+	ContextTokens int   // context size of every model in tokens; if 0, it depends on the model's name
+	ResponseBytes int64 // maximum size of a response body in bytes
+	// Dial opens connections; nil dials TCP. Tests use pipes.
+	Dial Dial
+}
+
+// Server is a server that a provider calls. All models of the server share its connections, which
+// Close frees.
+type Server struct {
+	Client        *http.Client
+	Limits        Limits
+	ContextTokens int    // the configured context size, or 0 if it depends on the model
+	Official      bool   // whether this is the provider's own service
+	Key           string // the API key, which is redacted in error messages
+}
+
+// Open returns the server and its address. The argument official is the address of the provider's
+// own service. Open returns an error unless BaseURL is empty or an HTTP(S) address without
+// credentials. It makes no request.
+func (c Config) Open(official string) (s Server, base string, err error) {
+	if base, err = baseURL(c.BaseURL, official); err != nil {
+		return s, "", err
+	}
+	limits := c.Limits.withDefaults()
+	return Server{newClient(c.Dial, limits, c.ResponseBytes), limits, c.ContextTokens, base == official, c.APIKey}, base, nil
+}
+
+// Close closes idle connections. Running calls continue.
+func (s Server) Close() { s.Client.CloseIdleConnections() }
+
+// newClient returns the HTTP client for one provider. All fields of limits must be set. If
 // responseBytes is 0, the limit on a response is 8 MiB. The client does not follow redirects,
 // because it would send the key and the prompt to another server.
-func NewClient(dial Dial, limits Limits, responseBytes int64) *http.Client {
+func newClient(dial Dial, limits Limits, responseBytes int64) *http.Client {
 	if responseBytes <= 0 {
 		responseBytes = defaultResponseBytes
 	}
@@ -84,9 +120,9 @@ func newTransport(dial Dial, limits Limits) *http.Transport {
 	}
 }
 
-// BaseURL validates an address from the settings and returns it with a slash at its end. If the
+// baseURL validates an address from the settings and returns it with a slash at its end. If the
 // address is empty, BaseURL returns official.
-func BaseURL(raw, official string) (string, error) {
+func baseURL(raw, official string) (string, error) {
 	if raw == "" {
 		return official, nil
 	}

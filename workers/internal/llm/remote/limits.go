@@ -19,8 +19,8 @@ type Limits struct {
 // afterFinish is the time limit for reading the rest of the stream after the answer is complete.
 const afterFinish = 2 * time.Second
 
-// WithDefaults returns the limits, with zero fields replaced by their defaults.
-func (l Limits) WithDefaults() Limits {
+// withDefaults returns the limits, with zero fields replaced by their defaults.
+func (l Limits) withDefaults() Limits {
 	set := func(d *time.Duration, value time.Duration) {
 		if *d <= 0 {
 			*d = value

@@ -63,16 +63,17 @@ func newService(cfg Config, code string) (*service, error) {
 		return nil, fmt.Errorf("setting up speech: invalid model name %q", cfg.Model)
 	}
 
-	base, err := remote.BaseURL(cfg.BaseURL, officialURL)
+	if cfg.Limits.Total <= 0 {
+		cfg.Limits.Total = total
+	}
+	server, base, err := remote.Config{
+		BaseURL: cfg.BaseURL, Limits: cfg.Limits, ResponseBytes: responseBytes, Dial: cfg.Dial,
+	}.Open(officialURL)
 	if err != nil {
 		return nil, fmt.Errorf("setting up speech: %w", err)
 	}
 
-	if cfg.Limits.Total <= 0 {
-		cfg.Limits.Total = total
-	}
-	s := &service{model: cfg.Model, code: code, limits: cfg.Limits.WithDefaults()}
-	s.client = remote.NewClient(cfg.Dial, s.limits, responseBytes)
+	s := &service{model: cfg.Model, code: code, limits: server.Limits, client: server.Client}
 	s.options = []option.RequestOption{ // set all options explicitly, so that the SDK takes no option from the environment
 		option.WithBaseURL(base), option.WithAPIKey(cfg.APIKey), option.WithMaxRetries(0), option.WithHTTPClient(s.client),
 	}

@@ -1,4 +1,4 @@
-package search
+package main
 
 import (
 	"os"
@@ -16,13 +16,13 @@ func TestQuestions(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "house.md"), []byte("# House\n\nShort.\n\n## Lamps\n\n"+lamps+"\n\n## Doors\n\n"+doors), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	documents, err := ReadDocuments(dir)
+	documents, err := readDocuments(dir)
 	if err != nil || len(documents) != 1 || len(documents[0].Sections) != 2 {
 		t.Fatalf("documents are %+v: %v", documents, err)
 	}
 
-	questions := Ask(documents, 3, 1)
-	if len(questions) != 6 || !reflect.DeepEqual(questions, Ask(documents, 3, 1)) || reflect.DeepEqual(questions, Ask(documents, 3, 2)) {
+	questions := ask(documents, 3, 1)
+	if len(questions) != 6 || !reflect.DeepEqual(questions, ask(documents, 3, 1)) || reflect.DeepEqual(questions, ask(documents, 3, 2)) {
 		t.Errorf("questions are %+v", questions)
 	}
 	for n, q := range questions {
@@ -36,10 +36,10 @@ func TestQuestions(t *testing.T) {
 			t.Errorf("%q has %d words of its section", q.Text, known)
 		}
 	}
-	if q := questions[0]; !q.AnsweredBy("# Lamps\n\n"+strings.ReplaceAll(lamps, " ", "\n ")) || q.AnsweredBy(doors) || q.AnsweredBy("lamp corner") {
+	if q := questions[0]; !q.answeredBy("# Lamps\n\n"+strings.ReplaceAll(lamps, " ", "\n ")) || q.answeredBy(doors) || q.answeredBy("lamp corner") {
 		t.Error("a passage that does not answer the question was accepted")
 	}
-	if _, err := ReadDocuments(t.TempDir()); err == nil {
+	if _, err := readDocuments(t.TempDir()); err == nil {
 		t.Error("an empty directory was accepted")
 	}
 }
