@@ -188,7 +188,7 @@ func overAnthropic() *protocol {
 	return &protocol{
 		name: "anthropic", model: "claude-sonnet-5-5", endpoint: "/v1/messages",
 		make: func(cfg openai.Config) (llm.Provider, func(), error) {
-			p, err := anthropic.New(anthropic.Config(cfg))
+			p, err := anthropic.New(cfg)
 			return p, p.Close, err
 		},
 		stub: func() stub { return anthropicstub.New() },
