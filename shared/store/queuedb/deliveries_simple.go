@@ -16,21 +16,27 @@ import (
 
 // acceptDeliveriesQuery accepts simple deliveries; see NewDelivery.simple. Most deliveries are
 // simple. The statement is a whole transaction and takes one round trip.
-const acceptDeliveriesQuery = `SELECT place, received_at, created_at, dispatched, version FROM accept_deliveries($1, $2, $3, $4, $5, $6, $7, $8,
+const acceptDeliveriesQuery = `SELECT accepted_at, written, dispatched, versions FROM accept_deliveries($1, $2, $3, $4, $5, $6, $7, $8,
 	$9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33)`
 
 // deliveryConnections is the number of batches of simple deliveries that are executed at a time.
 // While PostgreSQL executes one batch, the process handles the requests of another batch.
 const deliveryConnections = 2
 
-// createdDelivery is a row of the result of acceptDeliveriesQuery. A delivery that was not written
-// has no row.
-type createdDelivery struct {
-	Position   int64       `db:"place"` // position of the delivery in the arguments, counted from 1
-	ReceivedAt domain.Time `db:"received_at"`
-	CreatedAt  time.Time   `db:"created_at"`
-	Dispatched bool        `db:"dispatched"`
-	Version    int         `db:"version"` // of the run's agent
+// writtenDeliveries is the result of acceptDeliveriesQuery. It has one row, because the values of a
+// row for each delivery would take longer to read.
+type writtenDeliveries struct {
+	AcceptedAt time.Time     `db:"accepted_at"`
+	Written    pq.Int64Array `db:"written"`    // positions of the written deliveries in the arguments, counted from 1
+	Dispatched pq.Int64Array `db:"dispatched"` // positions of the deliveries whose runs were dispatched
+	Versions   pq.Int64Array `db:"versions"`   // version of the agent of each origin
+
+	origins []int64 // position of each delivery's origin, counted from 1; see distinctOrigins
+}
+
+// version returns the version of the agent of a written delivery, whose position is counted from 1.
+func (w *writtenDeliveries) version(position int64) int {
+	return int(w.Versions[w.origins[position-1]-1])
 }
 
 // simple reports whether the delivery is independent of other deliveries: it begins no run, or a
@@ -121,22 +127,21 @@ func (s *Store) deliverSimple(
 	runs := runsOfDeliveries(simple)
 	taken := s.slots.takeFor(ctx, runs)
 	created, err := s.insertDeliveries(ctx, simple, taken)
-
-	// The call of returnUnused below frees the slots that were taken for deliveries without a row
-	// and for runs that were not dispatched.
-	made := make(map[string]createdRow, len(created))
-	for _, c := range created {
-		i := indexes[c.Position-1]
+	for _, position := range created.Written {
+		i := indexes[position-1]
 		d := &rows[i]
-		out[i], written[i] = AcceptedDelivery{Delivery: d.logged(c.ReceivedAt)}, true
-		if d.Run == nil {
-			continue
+		out[i], written[i] = AcceptedDelivery{Delivery: d.logged(domain.At(created.AcceptedAt))}, true
+		if d.Run != nil {
+			out[i].Run = d.Run.asStored(created.AcceptedAt, created.version(position))
 		}
-		made[d.Run.ID] = createdRow{ID: d.Run.ID, Dispatched: c.Dispatched}
-		out[i].Run = d.Run.asStored(c.CreatedAt, c.Version)
-		if c.Dispatched {
-			out[i].Job = d.Run.job()
-		}
+	}
+
+	// The call of returnUnused below frees the slots that were taken for other runs.
+	made := make(map[string]createdRow, len(created.Dispatched))
+	for _, position := range created.Dispatched {
+		i := indexes[position-1]
+		made[rows[i].Run.ID] = createdRow{ID: rows[i].Run.ID, Dispatched: true}
+		out[i].Job = rows[i].Run.job()
 	}
 	s.slots.returnUnused(runs, taken, made)
 
@@ -268,8 +273,8 @@ func (d *NewDelivery) run() *NewRun {
 }
 
 // insertDeliveries executes acceptDeliveriesQuery. It waits while all reserved connections are in
-// use. The result lacks the deliveries that the statement skipped.
-func (s *Store) insertDeliveries(ctx context.Context, rows []NewDelivery, taken map[Lane]int) (created []createdDelivery, err error) {
+// use.
+func (s *Store) insertDeliveries(ctx context.Context, rows []NewDelivery, taken map[Lane]int) (writtenDeliveries, error) {
 	// The first arguments are arrays with one element for each origin. The remaining arguments are
 	// arrays with one element for each delivery, or contain the values of all deliveries.
 	origins, ofOrigins := distinctOrigins(rows)
@@ -285,7 +290,8 @@ func (s *Store) insertDeliveries(ctx context.Context, rows []NewDelivery, taken 
 	// batch waits until a connection is free.
 	p := <-s.idleDeliveries
 	defer func() { s.idleDeliveries <- p }()
-	err = p.SelectInto(ctx, &created, acceptDeliveriesQuery,
+	var result []writtenDeliveries
+	err := p.SelectInto(ctx, &result, acceptDeliveriesQuery,
 		origin(func(o *deliveryOrigin) string { return o.hook }),
 		origin(func(o *deliveryOrigin) string { return o.organization }),
 		origin(func(o *deliveryOrigin) string { return o.agent }),
@@ -314,7 +320,8 @@ func (s *Store) insertDeliveries(ctx context.Context, rows []NewDelivery, taken 
 		long.bodies, long.inputs, long.hashes,
 		s.seals.Overhead() > 0, FirstRepublish)
 	if err != nil {
-		return nil, fmt.Errorf("accepting deliveries: %w", err)
+		return writtenDeliveries{}, fmt.Errorf("accepting deliveries: %w", err)
 	}
-	return created, nil
+	result[0].origins = ofOrigins
+	return result[0], nil
 }
