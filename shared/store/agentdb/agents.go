@@ -82,7 +82,7 @@ func (row agentRow) agent() (domain.Agent, error) {
 // agentWrite contains the changeable fields of an agent, encoded for the database. Empty lists are
 // not null.
 type agentWrite struct {
-	tools, widget, answer []byte
+	tools, widget, answer string
 	callers, fallbacks    pq.StringArray
 	suggestions           pq.StringArray
 }
@@ -107,7 +107,7 @@ func newAgentWrite(a domain.Agent) (agentWrite, error) {
 	}
 
 	w := agentWrite{
-		tools: tools, widget: widget, answer: answer,
+		tools: string(tools), widget: string(widget), answer: string(answer),
 		fallbacks: append(pq.StringArray{}, a.FallbackModels...), suggestions: append(pq.StringArray{}, a.Suggestions...),
 	}
 	for _, kind := range a.AllowedCallers {
@@ -310,7 +310,7 @@ func (s *Store) SaveCheck(ctx context.Context, org, agentID string, check domain
 			return err
 		}
 		_, err := tx.ExecContext(ctx, `UPDATE agents SET last_check = $3 WHERE id = $1 AND org_id = $2
-			AND (last_check IS NULL OR (last_check ->> 'checkedAt')::timestamptz <= $4)`, agentID, org, raw, check.CheckedAt.Time)
+			AND (last_check IS NULL OR (last_check ->> 'checkedAt')::timestamptz <= $4)`, agentID, org, string(raw), check.CheckedAt.Time)
 		if err != nil {
 			return fmt.Errorf("saving check: %w", err)
 		}

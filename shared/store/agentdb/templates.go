@@ -113,7 +113,7 @@ func syncTemplate(ctx context.Context, tx *sqlx.Tx, position int, t domain.Templ
 
 	var version int
 	err = tx.GetContext(ctx, &version, syncTemplateQuery, t.ID, position, t.Name, t.Description, t.SystemPrompt, t.Model,
-		tools, pq.Array(t.SuggestedMessages))
+		string(tools), pq.Array(t.SuggestedMessages))
 	if err != nil {
 		return fmt.Errorf("writing row: %w", err)
 	}

@@ -239,7 +239,7 @@ func (s *Store) FinishDocument(ctx context.Context, held LeasedDocument, done Fi
 			`status = 'ready', lease_until = NULL, error_code = NULL, error_message = NULL, mime_type = coalesce(nullif($4, ''), mime_type),
 			title = $5, language = $6, pages = coalesce($7, pages), pages_done = coalesce($7, pages, pages_done), notes = $8, model = nullif($9, ''),
 			chunks = (SELECT count(*) FROM document_chunks c WHERE c.document_id = documents.id), updated_at = clock_timestamp()`,
-			done.MIMEType, done.Title, done.Language, done.Pages, notes, done.Model)
+			done.MIMEType, done.Title, done.Language, done.Pages, string(notes), done.Model)
 		return err
 	})
 	if err != nil {
