@@ -1,9 +1,9 @@
 -- Logs new deliveries and accepts their runs in one statement, in place of log_deliveries and
 -- accept_single_runs. It handles the most frequent deliveries: each starts no run, or a run of an
--- agent in a new session, without delay. Returns one row: the time, the positions in the arguments,
--- counted from 1, of the deliveries that were written and of those whose runs were dispatched, and
--- the version of each group's agent. A delivery is not written if it was logged before, if its hook
--- or agent does not exist, or if the agent refuses the caller.
+-- agent in a new session, without delay. Returns one row: the time, and the positions in the
+-- arguments, counted from 1, of the deliveries that were written and of those whose runs were
+-- dispatched. A delivery is not written if it was logged before, if its hook or agent does not
+-- exist, or if the agent refuses the caller.
 --
 -- The arguments from hook_ids to slots have one element for each group of deliveries that share
 -- these values. retentions and deadlines are in seconds, and slots is the number of free slots in
@@ -38,17 +38,19 @@ CREATE OR REPLACE FUNCTION accept_deliveries(
     content_types text[], error_codes text[], error_messages text[], slots int[], origins int[], delivery_ids text[], sizes bigint[],
     run_ids text[], session_ids text[], dedupes text[], traceparents text[], body_starts int[], body_sizes int[], input_starts int[],
     input_sizes int[], bodies bytea, inputs text, hashes bytea, sealed_bodies boolean, redispatch_after interval,
-    OUT accepted_at timestamptz, OUT written int[], OUT dispatched int[], OUT versions int[])
+    OUT accepted_at timestamptz, OUT written int[], OUT dispatched int[])
   LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   acting text := parley_act_for(org_ids);
   input_bytes bytea := convert_to(inputs, 'UTF8'); -- substring of bytea uses byte offsets and does not count characters
+  -- The version of each group's agent. Null: the hook does not exist. 0: the agent does not exist or
+  -- refuses the caller.
+  versions int[];
 BEGIN
   accepted_at := date_trunc('milliseconds', clock_timestamp());
-  -- -1: the hook does not exist. 0: the agent does not exist or refuses the caller.
   versions := ARRAY(
-    SELECT CASE WHEN h.id IS NULL THEN -1 ELSE coalesce(a.version, 0) END
+    SELECT CASE WHEN h.id IS NOT NULL THEN coalesce(a.version, 0) END
     FROM unnest(hook_ids, org_ids, agent_ids, caller_kinds) WITH ORDINALITY AS g (hook_id, org_id, agent_id, caller_kind, origin)
       LEFT JOIN hooks h ON h.id = g.hook_id AND h.org_id = g.org_id AND h.deleted_at IS NULL
       LEFT JOIN agents a ON a.id = g.agent_id AND a.org_id = g.org_id AND a.deleted_at IS NULL AND g.caller_kind = ANY (a.allowed_callers)

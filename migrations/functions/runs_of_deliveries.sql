@@ -1,6 +1,6 @@
 -- Returns the runs among $2, of the organizations $1, that still exist.
 --
--- Called by queuedb.AcceptDeliveries for repeated deliveries. Takes no row locks.
+-- Called only by binaries of the previous release. Takes no row locks.
 DROP FUNCTION IF EXISTS runs_of_deliveries(text[], text[]);
 CREATE OR REPLACE FUNCTION runs_of_deliveries(text[], text[]) RETURNS SETOF stored_run
   LANGUAGE plpgsql AS $$

@@ -105,9 +105,9 @@ func TestDeliveriesBecomeOneRunOfTheNewest(t *testing.T) {
 	ctx := t.Context()
 	out := m.deliver(m.collected("a", "k", time.Hour, time.Hour), m.collected("b", "k", time.Hour, time.Hour), m.collected("x", "other", time.Hour, time.Hour))
 	out = append(out, m.deliver(m.collected("c", "k", time.Hour, time.Hour), m.collected("a", "k", time.Hour, time.Hour))...)
-	run, other := out[0].Run.Run.ID, out[2].Run.Run.ID
+	run, other := runOf(out[0]), runOf(out[2])
 	for i, a := range out {
-		if want := map[int]string{2: other}[i]; a.Run.Run.ID != run && a.Run.Run.ID != want || a.Job != nil || a.Delivery.Status != domain.DeliveryCoalesced || a.Existing != (i == 4) {
+		if want := map[int]string{2: other}[i]; runOf(a) != run && runOf(a) != want || a.Job != nil || a.Delivery.Status != domain.DeliveryCoalesced || a.Existing != (i == 4) {
 			t.Errorf("answer %d: %+v", i, a)
 		}
 	}
@@ -132,11 +132,11 @@ func TestDeliveriesBecomeOneRunOfTheNewest(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantIDs(t, "after the release", next, run)
-	if late := m.deliver(m.collected("d", "k", time.Hour, time.Hour))[0]; late.Run.Run.ID == run || late.Run.Run.ID == "" {
-		t.Errorf("a later one has the run %s", late.Run.Run.ID)
+	if late := m.deliver(m.collected("d", "k", time.Hour, time.Hour))[0]; runOf(late) == run || runOf(late) == "" {
+		t.Errorf("a later one has the run %s", runOf(late))
 	}
 	m.finish(m.mustClaim(run), "done")
-	if again := m.deliver(m.collected("b", "k", time.Hour, time.Hour))[0]; !again.Existing || !again.Run.Ended() {
+	if again := m.deliver(m.collected("b", "k", time.Hour, time.Hour))[0]; !again.Existing || runOf(again) != run {
 		t.Errorf("again %+v", again)
 	}
 }
@@ -281,8 +281,8 @@ func TestARunThatEndsCollectsNoMore(t *testing.T) {
 			if orgs := m.release(); len(orgs) != 0 || m.count(`SELECT count(*) FROM collecting`) != 0 {
 				t.Errorf("the run still collects deliveries: %v", orgs)
 			}
-			if next := m.deliver(m.collected("c", "k", time.Hour, time.Hour))[0]; next.Run.Run.ID == first.Run.ID || next.Existing {
-				t.Errorf("the next one has the run %s", next.Run.Run.ID)
+			if next := m.deliver(m.collected("c", "k", time.Hour, time.Hour))[0]; runOf(next) == first.Run.ID || next.Existing {
+				t.Errorf("the next one has the run %s", runOf(next))
 			}
 			if again := m.deliver(m.collected("b", "k", time.Hour, time.Hour))[0]; !again.Existing || *again.Delivery.RunID != first.Run.ID {
 				t.Errorf("the second one has the run %s", *again.Delivery.RunID)
@@ -304,7 +304,7 @@ func TestUncollectableDeliveriesAreRefused(t *testing.T) {
 	if n := m.count(`SELECT count(*) FROM collecting`); n != 0 {
 		t.Error("deliveries are collected for a run that does not exist")
 	}
-	if next := m.deliver(m.collected("b", "k", time.Hour, time.Hour))[0]; next.Run.Run.ID == "" {
+	if next := m.deliver(m.collected("b", "k", time.Hour, time.Hour))[0]; runOf(next) == "" {
 		t.Errorf("the next one: %+v", next)
 	}
 }
@@ -319,12 +319,12 @@ func TestASecondTryLeavesTheFirstAlone(t *testing.T) {
 	run := begins.Run.ID
 	for _, batch := range [][]queuedb.NewDelivery{{begins, joins, alone}, {alone}, {joins}, {begins}} {
 		for i, a := range m.deliver(batch...) {
-			if d := batch[i]; a.Job != nil || a.Run.Run.ID == "" || a.Delivery.Error != nil || (a.Run.Run.ID == run) != (d.Collect != nil) {
+			if d := batch[i]; a.Job != nil || runOf(a) == "" || a.Delivery.Error != nil || (runOf(a) == run) != (d.Collect != nil) {
 				t.Errorf("%s: again %+v", d.ID, a)
 			}
 		}
 	}
-	if n := m.count(`SELECT sum(deliveries) FROM collecting WHERE run_id = $1`, run); n != 2 || first[1].Run.Run.ID != run {
+	if n := m.count(`SELECT sum(deliveries) FROM collecting WHERE run_id = $1`, run); n != 2 || runOf(first[1]) != run {
 		t.Errorf("%d deliveries are collected, want 2", n)
 	}
 	m.due()
@@ -371,7 +371,7 @@ func TestAnInterruptedReleaseIsRepeated(t *testing.T) {
 		{"UPDATE", "runs"}, {"UPDATE", "open_runs"}, {"DELETE", "collecting"}, {"commit of DELETE", "collecting"},
 	} {
 		names := []string{fmt.Sprint("a", n), fmt.Sprint("b", n)}
-		run := m.deliver(m.collected(names[0], "k", time.Hour, time.Hour), m.collected(names[1], "k", time.Hour, time.Hour))[0].Run.Run.ID
+		run := runOf(m.deliver(m.collected(names[0], "k", time.Hour, time.Hour), m.collected(names[1], "k", time.Hour, time.Hour))[0])
 		m.due()
 		died := m.breakConnection(c.what, c.table)
 		_, err := m.s.Queue.ReleaseCollected(t.Context(), 100)
@@ -382,8 +382,8 @@ func TestAnInterruptedReleaseIsRepeated(t *testing.T) {
 			t.Fatalf("%s %s: %d runs are held", c.what, c.table, held)
 		}
 		third := fmt.Sprint("c", n)
-		if joined := m.deliver(m.collected(third, "k", time.Hour, time.Hour))[0]; joined.Run.Run.ID != run {
-			t.Errorf("%s %s: the next one has the run %s", c.what, c.table, joined.Run.Run.ID)
+		if joined := m.deliver(m.collected(third, "k", time.Hour, time.Hour))[0]; runOf(joined) != run {
+			t.Errorf("%s %s: the next one has the run %s", c.what, c.table, runOf(joined))
 		}
 		m.due()
 		if orgs := m.release(); len(orgs) != 1 {
@@ -417,7 +417,7 @@ func TestDeliveriesOfALostTransactionAreStoredOnce(t *testing.T) {
 			t.Errorf("%s %s: the connection was not broken", c.what, c.table)
 		}
 		for _, a := range out {
-			if a.Run.Run.ID == "" || a.Existing {
+			if runOf(a) == "" || a.Existing {
 				t.Errorf("%s %s: answer %+v", c.what, c.table, a)
 			}
 		}

@@ -34,20 +34,20 @@ func TestADeliveryIsLoggedOnceAndHasOneRun(t *testing.T) {
 	filtered.Status, filtered.Run = domain.DeliveryFiltered, nil
 	first, twin, other := m.delivery("one"), m.delivery("one"), m.delivery("two")
 	out := m.deliver(first, twin, filtered, other)
-	if out[0].Existing || !out[1].Existing || out[0].Run.Run.ID != first.Run.ID || out[1].Run.Run.ID != first.Run.ID || out[3].Run.Run.ID != other.Run.ID {
+	if out[0].Existing || !out[1].Existing || runOf(out[0]) != first.Run.ID || runOf(out[1]) != first.Run.ID || runOf(out[3]) != other.Run.ID {
 		t.Errorf("answers %+v", out)
 	}
 	if out[0].Job == nil || out[0].Job.RunID != first.Run.ID || out[1].Job != nil || out[2].Job != nil || out[3].Job == nil {
 		t.Errorf("job messages %v %v %v %v", out[0].Job, out[1].Job, out[2].Job, out[3].Job)
 	}
-	if got := out[2].Delivery; got.RunID != nil || got.Status != domain.DeliveryFiltered || out[2].Existing || out[2].Run.Run.ID != "" {
+	if got := out[2].Delivery; got.RunID != nil || got.Status != domain.DeliveryFiltered || out[2].Existing || runOf(out[2]) != "" {
 		t.Errorf("filtered %+v", out[2])
 	}
-	if again := m.deliver(m.delivery("one"))[0]; !again.Existing || again.Run.Run.ID != first.Run.ID || again.Job != nil || again.Delivery.Duplicates != 2 {
+	if again := m.deliver(m.delivery("one"))[0]; !again.Existing || runOf(again) != first.Run.ID || again.Job != nil || again.Delivery.Duplicates != 2 {
 		t.Errorf("again %+v", again)
 	}
 	m.finish(m.mustClaim(first.Run.ID), "done")
-	if again := m.deliver(m.delivery("one"))[0]; !again.Run.Ended() || again.Run.Run.Status != domain.RunCompleted {
+	if again := m.deliver(m.delivery("one"))[0]; !again.Existing || runOf(again) != first.Run.ID {
 		t.Errorf("after the run's end: %+v", again)
 	}
 	if n := m.count(`SELECT count(*) FROM runs WHERE key_id = $1 AND trigger_type = 'webhook'`, m.key); n != 2 {
@@ -177,7 +177,7 @@ func TestARefusedDeliveryIsTakenWhenItComesAgain(t *testing.T) {
 	out := m.deliver(refused, m.delivery("three"), gone)
 	for i, code := range map[int]apierr.Code{0: apierr.CallerNotAllowed, 2: apierr.NotFound} {
 		d := out[i].Delivery
-		if d.Status != domain.DeliveryRefused || d.RunID != nil || d.Error == nil || d.Error.Code != string(code) || out[i].Existing || out[i].Run.Run.ID != "" {
+		if d.Status != domain.DeliveryRefused || d.RunID != nil || d.Error == nil || d.Error.Code != string(code) || out[i].Existing || runOf(out[i]) != "" {
 			t.Errorf("refused %+v", out[i])
 		}
 	}
@@ -185,10 +185,10 @@ func TestARefusedDeliveryIsTakenWhenItComesAgain(t *testing.T) {
 		t.Errorf("line %+v, %v", got, err)
 	}
 	again := m.deliver(m.delivery("one"))[0]
-	if again.Existing || again.Run.Run.ID == "" || again.Job == nil || again.Delivery.Status != domain.DeliveryAccepted || again.Delivery.Error != nil {
+	if again.Existing || runOf(again) == "" || again.Job == nil || again.Delivery.Status != domain.DeliveryAccepted || again.Delivery.Error != nil {
 		t.Errorf("mended %+v", again)
 	}
-	if third := m.deliver(m.delivery("one"))[0]; !third.Existing || third.Run.Run.ID != again.Run.Run.ID {
+	if third := m.deliver(m.delivery("one"))[0]; !third.Existing || runOf(third) != runOf(again) {
 		t.Errorf("the third time %+v", third)
 	}
 }
@@ -220,14 +220,14 @@ func TestDeliveriesOfManyIngressesAreOneRunEach(t *testing.T) {
 				}
 				mu.Lock()
 				for i, a := range out {
-					if a.Err != nil || a.Run.Run.ID == "" || a.Run.Run.ID != *a.Delivery.RunID {
+					if a.Err != nil || runOf(a) == "" {
 						t.Errorf("answer %+v", a)
 						continue
 					}
-					if before := runs[batch[i].ID]; before != "" && before != a.Run.Run.ID {
-						t.Errorf("%s has the runs %s and %s", batch[i].ID, before, a.Run.Run.ID)
+					if before := runs[batch[i].ID]; before != "" && before != runOf(a) {
+						t.Errorf("%s has the runs %s and %s", batch[i].ID, before, runOf(a))
 					}
-					runs[batch[i].ID] = a.Run.Run.ID
+					runs[batch[i].ID] = runOf(a)
 					if !a.Existing {
 						fresh.Add(1)
 					}
@@ -328,7 +328,7 @@ func TestDeliveriesAreKeptAsLongAsTheirRuns(t *testing.T) {
 	if n, err := m.s.Sessions.PruneDeliveries(ctx, 100); err != nil || n != 0 {
 		t.Errorf("%d went from below a run that collects, %v", n, err)
 	}
-	if _, _, err := m.s.Executions.Cancel(ctx, m.org, "", collects.Run.Run.ID); err != nil {
+	if _, _, err := m.s.Executions.Cancel(ctx, m.org, "", runOf(collects)); err != nil {
 		t.Fatal(err)
 	}
 	m.exec(`UPDATE hooks SET deleted_at = deleted_at - interval '2 hours'`)
@@ -449,7 +449,7 @@ func TestDeliveriesWhoseCommitWasNotAnsweredAreFound(t *testing.T) {
 	s := store.On(by, 4)
 	t.Cleanup(func() { _ = s.Close() })
 	m := mailboxOn(newEnvOn(t, s, testkit.SQL(t, dsn), "ada@example.com"))
-	collected := m.deliver(m.collected("first", "k", time.Hour, time.Hour))[0].Run.Run.ID
+	collected := runOf(m.deliver(m.collected("first", "k", time.Hour, time.Hour))[0])
 	one, joins := m.delivery("one"), m.collected("joins", "k", time.Hour, time.Hour)
 	refused := m.delivery("refused")
 	refused.Run.CallerKind = domain.CallerUser
@@ -458,7 +458,7 @@ func TestDeliveriesWhoseCommitWasNotAnsweredAreFound(t *testing.T) {
 	if by.armed.Load() {
 		t.Fatal("no commit was lost")
 	}
-	if out[0].Existing || out[0].Run.Run.ID != one.Run.ID || out[1].Run.Run.ID != collected || out[2].Delivery.Status != domain.DeliveryRefused {
+	if out[0].Existing || runOf(out[0]) != one.Run.ID || runOf(out[1]) != collected || out[2].Delivery.Status != domain.DeliveryRefused {
 		t.Errorf("answers %+v", out)
 	}
 	if n := m.count(`SELECT count(*) FROM runs`); n != 2 {
@@ -473,7 +473,7 @@ func TestDeliveriesWhoseCommitWasNotAnsweredAreFound(t *testing.T) {
 	if by.armedSimple.Load() {
 		t.Fatal("no reply was lost")
 	}
-	if out[0].Existing || out[0].Run.Run.ID != two.Run.ID || !out[1].Existing || out[1].Run.Run.ID != one.Run.ID ||
+	if out[0].Existing || runOf(out[0]) != two.Run.ID || !out[1].Existing || runOf(out[1]) != one.Run.ID ||
 		out[2].Existing || out[2].Delivery.Status != domain.DeliveryFiltered || out[3].Delivery.Status != domain.DeliveryRefused {
 		t.Errorf("answers after a lost reply %+v", out)
 	}

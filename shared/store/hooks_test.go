@@ -16,6 +16,7 @@ import (
 	"parley/shared/secrets"
 	"parley/shared/store/accountdb"
 	"parley/shared/store/hookdb"
+	"parley/shared/store/pg"
 	"parley/shared/store/queuedb"
 )
 
@@ -86,6 +87,9 @@ func (m *hookEnv) deliver(rows ...queuedb.NewDelivery) []queuedb.AcceptedDeliver
 	}
 	return out
 }
+
+// runOf returns the id of a delivery's run, or "" if it has none.
+func runOf(a queuedb.AcceptedDelivery) string { return pg.Deref(a.Delivery.RunID) }
 
 func (m *hookEnv) count(query string, args ...any) (n int) {
 	m.Helper()

@@ -500,7 +500,7 @@ var probes = []probe{
 		out, err := s.Queue.AcceptDeliveries(ctx, []queuedb.NewDelivery{fresh, seen, collected})
 		var got []string
 		for _, a := range out {
-			got = append(got, a.Delivery.HookID, a.Delivery.Event, a.Run.Run.ID)
+			got = append(got, a.Delivery.HookID, a.Delivery.Event, runOf(a))
 		}
 		return got, err
 	}},

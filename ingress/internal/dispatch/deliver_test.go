@@ -82,12 +82,12 @@ func TestDeliveriesStartRunsAndPublishJobsAndChanges(t *testing.T) {
 	for n := range deliveries * 2 { // each delivery is sent twice
 		all.Go(func() {
 			got, err := d.Deliver(t.Context(), d.delivery(hook, fmt.Sprint(n%deliveries)))
-			if err != nil || got.Run.Run.ID == "" {
+			if err != nil || got.Delivery.RunID == nil {
 				t.Errorf("delivering: %+v, %v", got, err)
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			runs[got.Run.Run.ID] = true
+			runs[*got.Delivery.RunID] = true
 		})
 	}
 	all.Wait()
@@ -124,7 +124,7 @@ func TestAFullBacklogRefusesNewDeliveriesAndReplaysOldOnes(t *testing.T) {
 	full := New(d.cfg, d.store, d.bus, zerolog.Nop()) // this dispatcher does not run, so it never counts the backlog
 	full.backlog.total.counted = full.backlog.maximum
 	got, err := full.Deliver(t.Context(), d.delivery(hook, "seen"))
-	if err != nil || !got.Existing || *got.Delivery.RunID != before.Run.Run.ID {
+	if err != nil || !got.Existing || *got.Delivery.RunID != *before.Delivery.RunID {
 		t.Errorf("seen before: %+v, %v", got, err)
 	}
 	if _, err = full.Deliver(t.Context(), d.delivery(hook, "new")); apierr.CodeFor(err) != apierr.Overloaded {

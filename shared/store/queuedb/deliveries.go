@@ -9,7 +9,6 @@ import (
 
 	"parley/shared/domain"
 	"parley/shared/store/hookdb"
-	"parley/shared/store/rundb"
 )
 
 // NewDelivery is a delivery with a valid signature, to be logged, and the run to start for it.
@@ -52,9 +51,8 @@ type Collect struct {
 // field Delivery contains its reason. The caller publishes Job.
 type AcceptedDelivery struct {
 	Delivery domain.Delivery
-	Existing bool            // the delivery was accepted before, so this call changed nothing
-	Run      rundb.StoredRun // the delivery's run; zero if it has none or the run is gone
-	Job      *domain.Job     // job to publish now, if Run is new and has a slot
+	Existing bool        // the delivery was accepted before, so this call changed nothing
+	Job      *domain.Job // job to publish now, if Run is new and has a slot
 	Err      error
 }
 

@@ -12,7 +12,6 @@ import (
 
 	"parley/shared/store/hookdb"
 	"parley/shared/store/pg"
-	"parley/shared/store/rundb"
 )
 
 // deliveryBytes bounds the total size of the bodies that one transaction writes, because the
@@ -108,10 +107,9 @@ func (d *NewDelivery) candidate() string {
 const (
 	logQuery = `SELECT ref, hook_id, delivery_id, status, event, run_id, bytes, kept, error_code, error_message, received_at, duplicates, inserted
 		FROM log_deliveries($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`
-	landedQuery   = `SELECT id FROM runs WHERE id = ANY ($1)`
-	collectQuery  = `SELECT hook_id, key_hash, run_id FROM collect_deliveries($1, $2, $3, $4, $5, $6, $7, $8, $9)`
-	resultsQuery  = `SELECT settle_deliveries($1, $2, $3, $4, $5, $6, $7, $8)`
-	existingQuery = `SELECT ` + rundb.OpenShortResult + ` FROM runs_of_deliveries($1, $2)`
+	landedQuery  = `SELECT id FROM runs WHERE id = ANY ($1)`
+	collectQuery = `SELECT hook_id, key_hash, run_id FROM collect_deliveries($1, $2, $3, $4, $5, $6, $7, $8, $9)`
+	resultsQuery = `SELECT settle_deliveries($1, $2, $3, $4, $5, $6, $7, $8)`
 )
 
 // deliver accepts deliveries in one transaction. Its statements lock rows in a fixed order:
@@ -121,7 +119,7 @@ func (s *Store) deliver(ctx context.Context, rows []NewDelivery, call deliverCal
 	// Statements are prepared before the transaction begins. Preparing them later would take round
 	// trips while the transaction holds locks.
 	stmts := map[string]*sqlx.Stmt{}
-	for _, query := range []string{logQuery, landedQuery, collectQuery, acceptSingleQuery, acceptQuery, resultsQuery, existingQuery} {
+	for _, query := range []string{logQuery, landedQuery, collectQuery, acceptSingleQuery, acceptQuery, resultsQuery} {
 		stmt, err := s.db.Prepared(ctx, query)
 		if err != nil {
 			return nil, err
@@ -156,8 +154,7 @@ func (s *Store) deliver(ctx context.Context, rows []NewDelivery, call deliverCal
 		if err := b.writeResults(); err != nil {
 			return fmt.Errorf("settling deliveries: %w", err)
 		}
-
-		return b.readExisting()
+		return nil
 	})
 	if err != nil {
 		s.slots.returnUnused(begun, taken, nil)
@@ -257,9 +254,7 @@ func (s *Store) delivered(ctx context.Context, rows []NewDelivery) (out []Accept
 		for i := range found {
 			b.logged[deliveryKey{found[i].HookID, found[i].ID}] = &found[i]
 		}
-
-		b.run = func(dest any, query string, args ...any) error { return tx.SelectContext(ctx, dest, query, args...) }
-		return b.readExisting()
+		return nil
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("looking up deliveries: %w", err)

@@ -12,12 +12,10 @@ import (
 	"parley/shared/domain"
 	"parley/shared/store/hookdb"
 	"parley/shared/store/pg"
-	"parley/shared/store/rundb"
 )
 
 // deliveryBatch is the state of one transaction that accepts deliveries. The methods log, collect,
-// accept, writeResults and readExisting are called in this order; the method answers reads their
-// results.
+// accept and writeResults are called in this order; the method answers reads their results.
 type deliveryBatch struct {
 	rows   []NewDelivery                                   // as passed by the caller
 	unique []NewDelivery                                   // without duplicates
@@ -27,10 +25,8 @@ type deliveryBatch struct {
 	run    func(dest any, query string, args ...any) error // executes a statement of the transaction
 
 	// logged has no entry for a delivery whose hook does not exist.
-	logged   map[deliveryKey]*loggedRow
-	created  map[string]rundb.StoredRun // the runs that this batch created
-	jobs     map[string]*domain.Job     // jobs of the created runs, which the caller publishes
-	existing map[string]rundb.StoredRun // the runs that earlier batches created
+	logged map[deliveryKey]*loggedRow
+	jobs   map[string]*domain.Job // jobs of the created runs, which the caller publishes
 }
 
 // loggedRow is the log entry of a delivery during the transaction. The method log creates it, and
@@ -48,8 +44,7 @@ type loggedRow struct {
 // repetitions. Deliveries to be coalesced get the status coalesced.
 func newDeliveryBatch(rows []NewDelivery) *deliveryBatch {
 	b := &deliveryBatch{
-		rows: rows, again: map[deliveryKey]int{}, logged: map[deliveryKey]*loggedRow{},
-		created: map[string]rundb.StoredRun{}, jobs: map[string]*domain.Job{}, existing: map[string]rundb.StoredRun{},
+		rows: rows, again: map[deliveryKey]int{}, logged: map[deliveryKey]*loggedRow{}, jobs: map[string]*domain.Job{},
 	}
 	for _, r := range rows {
 		if _, seen := b.again[r.key()]; seen {
@@ -280,7 +275,6 @@ func (b *deliveryBatch) accept(ctx context.Context, tx *sqlx.Tx) error {
 			refused = append(refused, run)
 			continue
 		}
-		b.created[run.ID] = run.created(c)
 		if c.Dispatched {
 			b.jobs[run.ID] = run.job()
 		}
@@ -382,7 +376,7 @@ func (b *deliveryBatch) writeResults() error {
 		changed, orgs = append(changed, l), append(orgs, d.OrganizationID)
 
 		// No coalescing key may stay assigned to a run that could not be created.
-		if _, made := b.created[d.Run.ID]; !made {
+		if _, made := b.made[d.Run.ID]; !made {
 			gone = append(gone, d.Run.ID)
 		}
 	}
@@ -400,40 +394,6 @@ func (b *deliveryBatch) writeResults() error {
 		text(func(l *loggedRow) string { return l.Status }), text(func(l *loggedRow) string { return pg.Deref(l.RunID) }),
 		text(func(l *loggedRow) string { return l.ErrorCode.String }), text(func(l *loggedRow) string { return l.ErrorMessage.String }),
 		pq.Array(gone))
-}
-
-// readExisting reads those runs of the batch's deliveries that the batch itself has not created.
-func (b *deliveryBatch) readExisting() error {
-	// Deliveries of this batch may repeat earlier deliveries or join runs of earlier batches. Those
-	// runs must be read.
-	var of []rundb.RunRef
-	for i := range b.unique {
-		d := &b.unique[i]
-		l := b.logged[d.key()]
-		if l == nil || l.RunID == nil {
-			continue
-		}
-		if _, mine := b.created[*l.RunID]; !mine {
-			of = append(of, rundb.RunRef{OrganizationID: d.OrganizationID, RunID: *l.RunID})
-		}
-	}
-
-	if len(of) == 0 {
-		return nil
-	}
-
-	var rows []rundb.RunRow
-	err := b.run(&rows, existingQuery, pq.Array(pg.Column(of, func(r *rundb.RunRef) string { return r.OrganizationID })),
-		pq.Array(pg.Column(of, func(r *rundb.RunRef) string { return r.RunID })))
-	if err != nil {
-		return fmt.Errorf("reading runs of deliveries: %w", err)
-	}
-
-	for _, r := range rows {
-		b.existing[r.ID] = r.Stored()
-	}
-
-	return nil
 }
 
 // answers returns the results in the order of the rows. If a delivery occurs repeatedly, Existing
@@ -454,15 +414,7 @@ func (b *deliveryBatch) answers() []AcceptedDelivery {
 		again := answered[d.key()]
 		answered[d.key()] = true
 		out[i] = AcceptedDelivery{Delivery: l.Delivery(), Existing: again || !l.fresh}
-		if l.RunID == nil {
-			continue
-		}
-		if run, mine := b.created[*l.RunID]; mine {
-			out[i].Run = run
-		} else if run := b.existing[*l.RunID]; run.OrganizationID == d.OrganizationID {
-			out[i].Run = run
-		}
-		if *l.RunID == d.candidate() && !out[i].Existing {
+		if l.RunID != nil && *l.RunID == d.candidate() && !out[i].Existing {
 			out[i].Job = b.jobs[*l.RunID]
 		}
 	}

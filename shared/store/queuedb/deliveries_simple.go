@@ -16,7 +16,7 @@ import (
 
 // acceptDeliveriesQuery accepts simple deliveries; see NewDelivery.simple. Most deliveries are
 // simple. The statement is a whole transaction and takes one round trip.
-const acceptDeliveriesQuery = `SELECT accepted_at, written, dispatched, versions FROM accept_deliveries($1, $2, $3, $4, $5, $6, $7, $8,
+const acceptDeliveriesQuery = `SELECT accepted_at, written, dispatched FROM accept_deliveries($1, $2, $3, $4, $5, $6, $7, $8,
 	$9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33)`
 
 // deliveryConnections is the number of batches of simple deliveries that are executed at a time.
@@ -29,14 +29,6 @@ type writtenDeliveries struct {
 	AcceptedAt time.Time     `db:"accepted_at"`
 	Written    pq.Int64Array `db:"written"`    // positions of the written deliveries in the arguments, counted from 1
 	Dispatched pq.Int64Array `db:"dispatched"` // positions of the deliveries whose runs were dispatched
-	Versions   pq.Int64Array `db:"versions"`   // version of the agent of each origin
-
-	origins []int64 // position of each delivery's origin, counted from 1; see distinctOrigins
-}
-
-// version returns the version of the agent of a written delivery, whose position is counted from 1.
-func (w *writtenDeliveries) version(position int64) int {
-	return int(w.Versions[w.origins[position-1]-1])
 }
 
 // simple reports whether the delivery is independent of other deliveries: it begins no run, or a
@@ -129,11 +121,7 @@ func (s *Store) deliverSimple(
 	created, err := s.insertDeliveries(ctx, simple, taken)
 	for _, position := range created.Written {
 		i := indexes[position-1]
-		d := &rows[i]
-		out[i], written[i] = AcceptedDelivery{Delivery: d.logged(domain.At(created.AcceptedAt))}, true
-		if d.Run != nil {
-			out[i].Run = d.Run.asStored(created.AcceptedAt, created.version(position))
-		}
+		out[i], written[i] = AcceptedDelivery{Delivery: rows[i].logged(domain.At(created.AcceptedAt))}, true
 	}
 
 	// The call of returnUnused below frees the slots that were taken for other runs.
@@ -322,6 +310,5 @@ func (s *Store) insertDeliveries(ctx context.Context, rows []NewDelivery, taken 
 	if err != nil {
 		return writtenDeliveries{}, fmt.Errorf("accepting deliveries: %w", err)
 	}
-	result[0].origins = ofOrigins
 	return result[0], nil
 }
