@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -30,7 +31,7 @@ type Run struct {
 		Calls     []ToolCall      `json:"calls"`
 	} `json:"requiredAction"`
 	ToolCalls        []ToolCall `json:"toolCalls"`
-	Citations        []Citation `json:"citations"`
+	Citations        Citations  `json:"citations"`
 	CitationsRemoved int        `json:"citationsRemoved"`
 	Usage            Usage      `json:"usage"`
 }
@@ -40,6 +41,22 @@ type ToolCall struct {
 	ToolCallID string `json:"toolCallId"`
 	Name       string `json:"name"`
 	Status     string `json:"status"`
+}
+
+// Citations contains the citations of a run. It is empty if the run was read from a list, because
+// lists contain only the number of citations.
+type Citations []Citation
+
+// UnmarshalJSON reads citations or their number.
+func (c *Citations) UnmarshalJSON(raw []byte) error {
+	var number int
+	if json.Unmarshal(raw, &number) == nil {
+		return nil
+	}
+	if err := json.Unmarshal(raw, (*[]Citation)(c)); err != nil {
+		return fmt.Errorf("reading citations: %w", err)
+	}
+	return nil
 }
 
 // Citation is a citation of a run.
