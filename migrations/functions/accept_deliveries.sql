@@ -6,16 +6,16 @@
 -- exist, or if the agent refuses the caller.
 --
 -- The arguments from hook_ids to slots have one element for each group of deliveries that share
--- these values. retentions and deadlines are in seconds, and slots is the number of free slots in
--- the lane. The arguments from origins to input_sizes have one element for each delivery; origins
--- has the position of its group, counted from 1. A delivery without a run has the run ''.
+-- these values. retentions and deadlines are in seconds. The arguments from origins to dispatches
+-- have one element for each delivery; origins has the position of its group, counted from 1, and
+-- dispatches says whether a slot was taken for its run. A delivery without a run has the run ''.
 --
 -- Bodies, inputs and hashes are long. Elements of an array are parsed character by character, so
--- these values are concatenated. body_starts and body_sizes have the start of each delivery's body
--- in bodies, counted from 1, and the size of the body; input_starts and input_sizes have the same
--- for the run's input in inputs. All four count bytes. hashes has 64 bytes for each delivery: the
--- hashes of the session's key and of the idempotency key. sealed_bodies says whether bodies are
--- sealed, and redispatch_after is the time until the first redispatch.
+-- these values are concatenated. body_starts has the start of each delivery's body in bodies,
+-- counted in bytes from 1, and as its last element the end of bodies; input_starts has the same for
+-- the run's input in inputs. hashes has 64 bytes for each delivery: the hashes of the session's key
+-- and of the idempotency key. sealed_bodies says whether bodies are sealed, and redispatch_after is
+-- the time until the first redispatch.
 --
 -- The rows that steps of the statement pass on contain only positions and numbers. The INSERTs read
 -- all other values from the arguments, because each copy of a wide row costs more than a subscript.
@@ -32,12 +32,15 @@ DROP FUNCTION IF EXISTS accept_deliveries(text[], text[], text[], text[], text[]
 DROP FUNCTION IF EXISTS accept_deliveries(text[], text[], text[], text[], text[], text[], text[], text[], text[], int[], int[],
     text[], text[], text[], text[], text[], int[],
     int[], text[], bigint[], text[], text[], text[], text[], int[], int[], int[], int[], bytea, text, bytea, boolean, interval);
+DROP FUNCTION IF EXISTS accept_deliveries(text[], text[], text[], text[], text[], text[], text[], text[], text[], int[], int[],
+    text[], text[], text[], text[], text[],
+    int[], text[], bigint[], text[], text[], text[], text[], boolean[], int[], int[], bytea, text, bytea, boolean, interval);
 CREATE OR REPLACE FUNCTION accept_deliveries(
     hook_ids text[], org_ids text[], agent_ids text[], caller_kinds text[], principals text[], trigger_types text[],
     automation_ids text[], key_ids text[], lanes text[], retentions int[], deadlines int[], statuses text[], events text[],
-    content_types text[], error_codes text[], error_messages text[], slots int[], origins int[], delivery_ids text[], sizes bigint[],
-    run_ids text[], session_ids text[], dedupes text[], traceparents text[], body_starts int[], body_sizes int[], input_starts int[],
-    input_sizes int[], bodies bytea, inputs text, hashes bytea, sealed_bodies boolean, redispatch_after interval,
+    content_types text[], error_codes text[], error_messages text[], origins int[], delivery_ids text[], sizes bigint[],
+    run_ids text[], session_ids text[], dedupes text[], traceparents text[], dispatches boolean[], body_starts int[], input_starts int[],
+    bodies bytea, inputs text, hashes bytea, sealed_bodies boolean, redispatch_after interval,
     OUT accepted_at timestamptz, OUT written int[], OUT dispatched int[])
   LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -64,14 +67,13 @@ BEGIN
     INSERT INTO deliveries (hook_id, delivery_id, ref, org_id, status, event, run_id, bytes, body, sealed, content_type, error_code,
       error_message, received_at)
     SELECT hook_ids[origin], delivery_ids[n], ref, org_ids[origin], statuses[origin], events[origin], nullif(run_ids[n], ''), sizes[n],
-      CASE WHEN body_sizes[n] > 0 THEN substring(bodies FROM body_starts[n] FOR body_sizes[n]) END, sealed_bodies, content_types[origin],
+      CASE WHEN body_starts[n + 1] > body_starts[n] THEN substring(bodies FROM body_starts[n] FOR body_starts[n + 1] - body_starts[n]) END, sealed_bodies, content_types[origin],
       nullif(error_codes[origin], ''), nullif(error_messages[origin], ''), accepted_at
     FROM (SELECT * FROM eligible ORDER BY hook_ids[origin] COLLATE "C", delivery_ids[n] COLLATE "C") e
     ON CONFLICT (hook_id, delivery_id) DO NOTHING
     RETURNING ref
   ), fresh AS MATERIALIZED (
-    SELECT e.n, e.origin, row_number() OVER (PARTITION BY org_ids[e.origin], lanes[e.origin] ORDER BY e.n) <= slots[e.origin] AS dispatch,
-      CASE WHEN run_ids[e.n] <> '' THEN nextval('sessions_ref_seq') END AS session_ref
+    SELECT e.n, e.origin, dispatches[e.n] AS dispatch, CASE WHEN run_ids[e.n] <> '' THEN nextval('sessions_ref_seq') END AS session_ref
     FROM eligible e
     -- A join would compare each row with every other, because the planner expects few rows. With IS
     -- TRUE, the planner hashes the numbers instead.
@@ -81,7 +83,7 @@ BEGIN
       trigger_type, automation_id, idempotency_key, idempotency_hash, input, retention, sweep_after, created_at, key_id)
     SELECT run_ids[n], org_ids[origin], agent_ids[origin], versions[origin], session_ref, 1, session_ids[n], principals[origin],
       caller_kinds[origin], trigger_types[origin], automation_ids[origin], delivery_ids[n], key_hash,
-      convert_from(substring(input_bytes FROM input_starts[n] FOR input_sizes[n]), 'UTF8')::json, retentions[origin],
+      convert_from(substring(input_bytes FROM input_starts[n] FOR input_starts[n + 1] - input_starts[n]), 'UTF8')::json, retentions[origin],
       CASE WHEN retentions[origin] > 0 THEN now() + make_interval(secs => retentions[origin]) END, accepted_at, key_ids[origin]
     FROM (
       SELECT n, origin, session_ref, substring(hashes FROM n * 64 - 31 FOR 32) AS key_hash
@@ -104,5 +106,5 @@ BEGIN
     GROUP BY 1, 2 ORDER BY org_ids[origin] COLLATE "C", lanes[origin]
     ON CONFLICT DO NOTHING
   )
-  SELECT array_agg(n), array_agg(n) FILTER (WHERE dispatch AND session_ref IS NOT NULL) INTO written, dispatched FROM fresh;
+  SELECT array_agg(n), array_agg(n) FILTER (WHERE dispatch) INTO written, dispatched FROM fresh;
 END $$;

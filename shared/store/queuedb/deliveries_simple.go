@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/lib/pq"
@@ -17,7 +18,7 @@ import (
 // acceptDeliveriesQuery accepts simple deliveries; see NewDelivery.simple. Most deliveries are
 // simple. The statement is a whole transaction and takes one round trip.
 const acceptDeliveriesQuery = `SELECT accepted_at, written, dispatched FROM accept_deliveries($1, $2, $3, $4, $5, $6, $7, $8,
-	$9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33)`
+	$9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31)`
 
 // deliveryConnections is the number of batches of simple deliveries that are executed at a time.
 // While PostgreSQL executes one batch, the process handles the requests of another batch.
@@ -215,8 +216,9 @@ type concatenated struct {
 	inputs []byte // of the runs
 	hashes []byte // hashBytes for each delivery
 
-	// Offsets count from 1. Offsets and sizes count bytes.
-	bodyAt, bodySize, inputAt, inputSize []int64
+	// The offset of each delivery's body and input, in bytes and counted from 1, and as the last
+	// element the offset of the end.
+	bodyAt, inputAt []int64
 }
 
 // concatenate returns the long values of deliveries.
@@ -230,16 +232,15 @@ func concatenate(s *Store, rows []NewDelivery) *concatenated {
 	c := &concatenated{
 		bodies: make([]byte, 0, bodyBytes), inputs: make([]byte, 0, inputBytes), hashes: make([]byte, len(rows)*hashBytes),
 	}
-	offsets := make([]int64, 4*len(rows))
-	column := func(n int) []int64 { return offsets[n*len(rows) : (n+1)*len(rows)] }
-	c.bodyAt, c.bodySize, c.inputAt, c.inputSize = column(0), column(1), column(2), column(3)
+	offsets := make([]int64, 2*(len(rows)+1))
+	c.bodyAt, c.inputAt = offsets[:len(rows)+1], offsets[len(rows)+1:]
+	c.bodyAt[0], c.inputAt[0] = 1, 1
 
 	for i := range rows {
 		body, run := s.sealDelivery(&rows[i]), rows[i].run()
-		c.bodyAt[i], c.bodySize[i] = int64(len(c.bodies)+1), int64(len(body))
-		c.inputAt[i], c.inputSize[i] = int64(len(c.inputs)+1), int64(len(run.Input))
 		c.bodies = append(c.bodies, body...)
 		c.inputs = append(c.inputs, run.Input...)
+		c.bodyAt[i+1], c.inputAt[i+1] = int64(len(c.bodies)+1), int64(len(c.inputs)+1)
 
 		// A delivery without a run has no hashes. Its bytes stay zero.
 		hashes := c.hashes[i*hashBytes:]
@@ -258,6 +259,19 @@ func (d *NewDelivery) run() *NewRun {
 		return &noRun
 	}
 	return d.Run
+}
+
+// dispatches reports for each delivery whether its run gets one of the taken slots.
+func dispatches(rows []NewDelivery, taken map[Lane]int) []bool {
+	out := make([]bool, len(rows))
+	left := maps.Clone(taken)
+	for i := range rows {
+		if run := rows[i].Run; run != nil && left[run.lane()] > 0 {
+			left[run.lane()]--
+			out[i] = true
+		}
+	}
+	return out
 }
 
 // insertDeliveries executes acceptDeliveriesQuery. It waits while all reserved connections are in
@@ -296,7 +310,6 @@ func (s *Store) insertDeliveries(ctx context.Context, rows []NewDelivery, taken 
 		origin(func(o *deliveryOrigin) string { return o.contentType }),
 		origin(func(o *deliveryOrigin) string { return o.errorCode }),
 		origin(func(o *deliveryOrigin) string { return o.errorMessage }),
-		number(func(o *deliveryOrigin) int64 { return int64(taken[Lane{o.organization, domain.Lane(o.lane)}]) }),
 		pq.Array(ofOrigins),
 		text(func(d *NewDelivery) string { return d.ID }),
 		pq.Array(pg.Column(rows, func(d *NewDelivery) int64 { return d.Bytes })),
@@ -304,8 +317,7 @@ func (s *Store) insertDeliveries(ctx context.Context, rows []NewDelivery, taken 
 		text(func(d *NewDelivery) string { return d.run().SessionID }),
 		text(func(d *NewDelivery) string { return d.run().Dedupe }),
 		text(func(d *NewDelivery) string { return d.run().Traceparent }),
-		pq.Array(long.bodyAt), pq.Array(long.bodySize), pq.Array(long.inputAt), pq.Array(long.inputSize),
-		long.bodies, long.inputs, long.hashes,
+		pq.Array(dispatches(rows, taken)), pq.Array(long.bodyAt), pq.Array(long.inputAt), long.bodies, long.inputs, long.hashes,
 		s.seals.Overhead() > 0, FirstRepublish)
 	if err != nil {
 		return writtenDeliveries{}, fmt.Errorf("accepting deliveries: %w", err)
