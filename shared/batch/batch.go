@@ -41,6 +41,8 @@ type Group[Q, A any] struct {
 	lanes int  // maximum number of batches that are executed at the same time
 
 	collecting chan struct{} // a semaphore: holds a value while a batch is collected; guards the field overflow
+	wanted     atomic.Int64  // number of queued calls for which collect waits; 0: it does not wait
+	arrived    chan struct{} // gets a value when the wanted calls are queued
 	pending    atomic.Int64  // number of calls without a result
 	concurrent atomic.Int64  // highest number of pending calls at the end of the latest batches
 	last       atomic.Int64  // number of calls in the previous batch
@@ -68,6 +70,7 @@ type result[A any] struct {
 func New[Q, A any](limit, queueSize int, do func(context.Context, []Q) ([]A, error)) *Group[Q, A] {
 	return &Group[Q, A]{
 		do: do, max: limit, lanes: 1, calls: make(chan call[Q, A], queueSize), ended: make(chan struct{}), collecting: make(chan struct{}, 1),
+		arrived: make(chan struct{}, 1),
 	}
 }
 
@@ -165,20 +168,7 @@ func (g *Group[Q, A]) collect(first call[Q, A]) []call[Q, A] {
 	// Waiting for further calls saves time only if calls arrive concurrently. The result of the
 	// method share shows whether they do.
 	if !g.eager && share > len(g.calls)+1 {
-		patience := min(time.Duration(g.took.Load()), maxPatience)
-		end := time.Now().Add(patience)
-		pause := patience / 2
-		timer := time.NewTimer(pause)
-		defer timer.Stop()
-		for waits := true; waits && g.overflow == nil && len(calls) < min(share, g.max); {
-			select {
-			case c := <-g.calls:
-				take(c)
-				timer.Reset(min(pause, time.Until(end)))
-			case <-timer.C:
-				waits = false
-			}
-		}
+		g.await(min(share, g.max) - 1)
 	}
 
 	for g.overflow == nil && len(calls) < g.max && len(g.calls) > 0 {
@@ -186,6 +176,38 @@ func (g *Group[Q, A]) collect(first call[Q, A]) []call[Q, A] {
 	}
 
 	return calls
+}
+
+// await waits until n calls are queued, at most for the duration of the previous batch. It returns
+// earlier if no call arrives for half of that duration. The calls stay in the queue, so that each
+// of them does not wake the goroutine of the batch.
+func (g *Group[Q, A]) await(n int) {
+	const ticks = 4
+	select {
+	case <-g.arrived: // for an earlier batch, which did not wait for it
+	default:
+	}
+	g.wanted.Store(int64(n))
+	defer g.wanted.Store(0)
+
+	tick := time.NewTicker(max(min(time.Duration(g.took.Load()), maxPatience)/ticks, 1))
+	defer tick.Stop()
+	idle, queued := 0, 0
+	for range ticks {
+		if len(g.calls) == queued {
+			idle++
+		} else {
+			idle, queued = 0, len(g.calls)
+		}
+		if queued >= n || idle > ticks/2 {
+			return
+		}
+		select {
+		case <-g.arrived:
+			return
+		case <-tick.C:
+		}
+	}
 }
 
 // share returns the number of calls for which a batch waits. Parallel batches divide the callers of
@@ -250,6 +272,12 @@ func (g *Group[Q, A]) Do(ctx context.Context, req Q) (A, error) {
 	g.pending.Add(1)
 	select {
 	case g.calls <- call[Q, A]{req, answer}:
+		if wanted := int(g.wanted.Load()); wanted > 0 && len(g.calls) >= wanted {
+			select {
+			case g.arrived <- struct{}{}:
+			default: // another caller has sent it
+			}
+		}
 	case <-g.ended:
 		g.pending.Add(-1)
 		return none, ErrStopped

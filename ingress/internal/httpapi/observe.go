@@ -27,6 +27,10 @@ const (
 	statusClientClosed = 499 // logged, but never sent, if the client disconnected before the response; nginx uses the same number
 )
 
+// nosniff and noStore are header values that all responses share. They are never changed, because
+// Header.Set replaces a value and Header.Add copies it.
+var nosniff, noStore = []string{"nosniff"}, []string{"no-store"}
+
 // observe returns the middleware for every request. It sets the request id, recovers from panics,
 // counts the request and writes its log line. It runs before the routes are selected, so it also
 // covers requests without a route.
@@ -66,8 +70,7 @@ func (a *api) begin(c *gin.Context) *httpx.State {
 
 	header := c.Writer.Header()
 	header[headerRequestID] = []string{st.RequestID}
-	header.Set("X-Content-Type-Options", "nosniff")
-	header.Set("Cache-Control", "no-store")
+	header["X-Content-Type-Options"], header["Cache-Control"] = nosniff, noStore
 	if len(c.Request.TransferEncoding) > 0 || a.stopping() {
 		// A request with both a Content-Length and chunks must be the last request of its
 		// connection (RFC 9112, section 6.1). A proxy may have used the length, and would then find

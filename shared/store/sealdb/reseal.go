@@ -222,7 +222,7 @@ func resealTools(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
 		tools = bytes.ReplaceAll(tools, []byte(`"`+oldTexts[i]+`"`), []byte(`"`+newTexts[i]+`"`))
 	}
 
-	if _, err := tx.ExecContext(ctx, `UPDATE agents SET tools = $3 WHERE id = $1 AND org_id = $2`, v.ID, v.OrganizationID, tools); err != nil {
+	if _, err := tx.ExecContext(ctx, `UPDATE agents SET tools = $3 WHERE id = $1 AND org_id = $2`, v.ID, v.OrganizationID, string(tools)); err != nil {
 		return err
 	}
 
