@@ -84,6 +84,7 @@ func (p *page) inspect(name string) {
 		p.fits(name)
 	}
 	p.resize(desktop)
+	p.settled()
 }
 
 // appearance is a window size and a colour scheme, with the rules to check in them.

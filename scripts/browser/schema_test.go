@@ -106,7 +106,7 @@ func TestModelSettings(t *testing.T) {
 	p.in("region", "…aved changes").sees("Saved")
 	body := map[string]any{"sessionId": "s", "message": "Hello", "temperature": 1}
 	err := a.try(t.Context(), http.MethodPost, "/api/agents?action=chat&id="+agent, body, nil)
-	if err == nil || !strings.Contains(err.Error(), ": 400 ") || !strings.Contains(err.Error(), `"field":"temperature"`) {
+	if err == nil || !strings.Contains(err.Error(), "status = 400,") || !strings.Contains(err.Error(), `"field":"temperature"`) {
 		t.Errorf("a setting that requests may not change: %v", err)
 	}
 }
