@@ -1,14 +1,14 @@
 -- Logs new deliveries and accepts their runs in one statement, in place of log_deliveries and
 -- accept_single_runs. It handles the most frequent deliveries: each starts no run, or a run of an
--- agent in a new session, without delay. Returns one row: the time, and the positions in the
+-- agent in a new session, without delay. Returns one row: the time of acceptance, and the positions in the
 -- arguments, counted from 1, of the deliveries that were written and of those whose runs were
 -- dispatched. A delivery is not written if it was logged before, if its hook or agent does not
 -- exist, or if the agent refuses the caller.
 --
--- The arguments from hook_ids to slots have one element for each group of deliveries that share
--- these values. retentions and deadlines are in seconds. The arguments from origins to dispatches
+-- The arguments from hook_ids to error_messages have one element for each group of deliveries
+-- that share these values. retentions and deadlines are in seconds. The arguments from origins to dispatches
 -- have one element for each delivery; origins has the position of its group, counted from 1, and
--- dispatches says whether a slot was taken for its run. A delivery without a run has the run ''.
+-- dispatches is true if its run gets a slot that the caller has taken. A delivery without a run has the run ''.
 --
 -- Bodies, inputs and hashes are long. Elements of an array are parsed character by character, so
 -- these values are concatenated. body_starts has the start of each delivery's body in bodies,
@@ -67,7 +67,8 @@ BEGIN
     INSERT INTO deliveries (hook_id, delivery_id, ref, org_id, status, event, run_id, bytes, body, sealed, content_type, error_code,
       error_message, received_at)
     SELECT hook_ids[origin], delivery_ids[n], ref, org_ids[origin], statuses[origin], events[origin], nullif(run_ids[n], ''), sizes[n],
-      CASE WHEN body_starts[n + 1] > body_starts[n] THEN substring(bodies FROM body_starts[n] FOR body_starts[n + 1] - body_starts[n]) END, sealed_bodies, content_types[origin],
+      CASE WHEN body_starts[n + 1] > body_starts[n] THEN
+        substring(bodies FROM body_starts[n] FOR body_starts[n + 1] - body_starts[n]) END, sealed_bodies, content_types[origin],
       nullif(error_codes[origin], ''), nullif(error_messages[origin], ''), accepted_at
     FROM (SELECT * FROM eligible ORDER BY hook_ids[origin] COLLATE "C", delivery_ids[n] COLLATE "C") e
     ON CONFLICT (hook_id, delivery_id) DO NOTHING

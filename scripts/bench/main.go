@@ -29,7 +29,7 @@ type commands struct {
 	All   struct{} `cmd:"" default:"1" help:"All loads (the default)."`
 	Short struct{} `cmd:"" help:"The most informative loads, with fewer and shorter rounds: three minutes."`
 
-	Answers    answers    `cmd:"" help:"Streamed chats with a model that takes a second, compared with a minimal baseline (floor) and with direct requests: time to the first piece, CPU time, memory."`
+	Answers    answers    `cmd:"" help:"Streamed chats with a model that takes a second, compared with a minimal baseline (floor): time to the first piece, answers/s, CPU time."`
 	Inflight   inflight   `cmd:"" help:"Number of streamed runs that can be in flight with default settings, and the memory that each needs."`
 	Fairness   fairness   `cmd:"" help:"Streamed chats while another organization has thousands of runs, compared with the same chats alone."`
 	Tools      tools      `cmd:"" help:"Runs that call an HTTP tool twice, compared with runs without tools."`

@@ -55,8 +55,8 @@ func (a *account) call(t *testing.T, method, path string, body, into any) {
 	}
 }
 
-// try is like call, but returns an error for a failed request or a response with an error status.
-// The argument into may be nil.
+// try is like call, but returns an error for a failed request or a response whose status is not in
+// success. The argument into may be nil.
 func (a *account) try(ctx context.Context, method, path string, body, into any) error {
 	header := map[string]string{}
 	if a.token != "" {
@@ -75,7 +75,7 @@ func (a *account) try(ctx context.Context, method, path string, body, into any) 
 	return nil
 }
 
-// success are the statuses of successful responses.
+// success contains the statuses of successful responses.
 var success = []int{http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusNoContent}
 
 // on enables a tool.

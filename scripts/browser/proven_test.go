@@ -13,8 +13,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// proofs records which scripts' tests have succeeded on this machine. Their outcome depends only on
-// the bundled script, the code that runs the script, and the version of the browser. Short tests do
+// proofs records which scripts' tests have succeeded on this machine. Their outcome should depend
+// only on the bundled script, the code that runs the script, and the version of the browser. Short tests do
 // not repeat them.
 type proofs struct{ dir, runner string }
 
@@ -35,7 +35,7 @@ func newProofs(t *testing.T) proofs {
 	}
 
 	runner := fmt.Sprintf("%s %s", program, version)
-	for _, file := range []string{"env_test.go", "page_test.go", "proven_test.go", "scripts_test.go", "watch_test.go", "testdata/watch.js"} {
+	for _, file := range []string{"env_test.go", "page_test.go", "pages_test.go", "proven_test.go", "scripts_test.go", "watch_test.go", "testdata/watch.js"} {
 		raw, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

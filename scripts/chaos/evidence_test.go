@@ -23,6 +23,10 @@ type evidence struct {
 	LoadUntil time.Time     // time at which clients stopped starting new work
 }
 
+// wrongResponse is the status of a request whose response has a success status but cannot be
+// decoded.
+const wrongResponse = 999
+
 // request is one request of a client and its outcome.
 type request struct {
 	Kind       string // kind of the client's work, such as "plain"

@@ -271,7 +271,7 @@ func (l *load) send(ctx context.Context, a asked, via int, method, url string, h
 	default:
 		var run api.Run
 		if err := json.Unmarshal(got.Body, &run); err != nil || run.ID == "" {
-			r.Status, r.Problem = 999, "no run: "+string(got.Body)
+			r.Status, r.Problem = wrongResponse, "no run: "+string(got.Body)
 			break
 		}
 		r.Status, r.Run, r.RunStatus, r.Replayed = got.Status, run.ID, run.Status, got.IsReplay()

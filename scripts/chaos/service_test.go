@@ -233,6 +233,16 @@ func (p *person) work(ctx context.Context) {
 	}
 }
 
+// unreadable records a response that cannot be decoded as a request with a wrong response.
+func (p *person) unreadable(got api.Answer, err error) {
+	p.past.note(func(all *evidence) {
+		now := time.Now()
+		all.Requests = append(all.Requests, request{
+			Kind: "list of waiting runs", Sent: now, Done: now, Status: wrongResponse, Problem: fmt.Sprintf("%v: %s", err, got.Body),
+		})
+	})
+}
+
 // look decides about all waiting runs of an account. It reports a bill as paid if the ledger has
 // counted the payment. Otherwise it lets the run send the payment again.
 func (p *person) look(ctx context.Context, a account, url string) {
@@ -244,8 +254,12 @@ func (p *person) look(ctx context.Context, a account, url string) {
 	var list struct {
 		Data []api.Run `json:"data"`
 	}
-	if got.Err != nil || json.Unmarshal(got.Body, &list) != nil {
+	if got.Check(http.StatusOK) != nil {
 		return // the person tries again later
+	}
+	if err := json.Unmarshal(got.Body, &list); err != nil {
+		p.unreadable(got, err)
+		return
 	}
 
 	for _, run := range list.Data {
@@ -255,7 +269,10 @@ func (p *person) look(ctx context.Context, a account, url string) {
 		var asked struct {
 			Bill string `json:"bill"`
 		}
-		_ = json.Unmarshal(run.RequiredAction.Input, &asked) // without a bill, the ledger has counted nothing
+		if err := json.Unmarshal(run.RequiredAction.Input, &asked); err != nil {
+			p.unreadable(got, err)
+			continue
+		}
 		name, said := asked.Bill, "resend"
 		if p.ledger.times(name) > 0 {
 			said = "happened"

@@ -118,7 +118,7 @@ func (s *testEnv) call(t *testing.T, method, path string, body, into any) {
 func (s *testEnv) callAs(t *testing.T, who map[string]string, method, path string, body, into any) {
 	t.Helper()
 	got := api.Send(t.Context(), method, s.parley.BaseURL+path, who, body)
-	if got.Err != nil || got.Status >= http.StatusBadRequest {
+	if got.Err != nil || got.Status >= http.StatusMultipleChoices {
 		t.Fatalf("%s %s: %d %s %v", method, path, got.Status, got.Body, got.Err)
 	}
 	if into != nil {

@@ -218,7 +218,7 @@ func (r *reader) asOpenAIClient(t *testing.T, b fenced.Block, base, key string) 
 func (r *reader) asked(t *testing.T, b fenced.Block, method, url, key string, body any) []byte {
 	t.Helper()
 	got := api.Send(t.Context(), method, url, map[string]string{"Authorization": "Bearer " + key}, body)
-	if got.Err != nil || got.Status >= http.StatusBadRequest {
+	if got.Err != nil || got.Status >= http.StatusMultipleChoices {
 		t.Fatalf("%s: %s %s: %d %s %v", b, method, url, got.Status, got.Body, got.Err)
 	}
 	return got.Body

@@ -17,5 +17,5 @@
 // TestRows injects one fault at a time: a fault at each point in shared/failpoint, and each fault
 // that docs/reliability.md names. TestPairs kills two processes of a run. The first one is killed
 // at one point, and the process that continues the run is killed at another point. With -short,
-// TestShortForm tests some rows and pairs on few environments.
+// TestShortForm tests some rows and pairs in three environments that run side by side.
 package crashpoints

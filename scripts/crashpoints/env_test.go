@@ -238,7 +238,7 @@ func (b *testEnv) row(id string) (text string) {
 	return text
 }
 
-// eventually polls until done returns true. It fails the test after the duration patience.
+// eventually polls until done returns true. It fails the test after testkit.Within(patience).
 func (b *testEnv) eventually(what string, done func() bool) {
 	b.Helper()
 	testkit.Poll(b, 20*time.Millisecond, patience, what, done)

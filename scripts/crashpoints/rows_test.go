@@ -167,7 +167,8 @@ func TestShortForm(t *testing.T) {
 			b := newTestEnv(t, options{})
 			for c := range next {
 				passed := t.Run(c.name, func(t *testing.T) {
-					if b.within(t); c.lease {
+					b := b.within(t)
+					if c.lease {
 						b.awaitUptime()
 					}
 					c.test(b)

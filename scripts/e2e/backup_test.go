@@ -377,7 +377,7 @@ func (u *workload) says(ctx context.Context, n int) {
 	u.keep(got, http.StatusOK, func(id string) { u.chats = append(u.chats, id) })
 }
 
-// uploadDocument uploads a document and waits until a search finds it.
+// uploadDocument uploads a document and waits until the document is ready or ctx ends.
 func (u *workload) uploadDocument(ctx context.Context, n int) {
 	got := api.Send(context.WithoutCancel(ctx), http.MethodPost, u.owner.url+"/api/knowledge", map[string]string{"x-api-key": u.owner.key},
 		map[string]any{"name": fmt.Sprintf("%d.md", n), "content": "# Manual\n\nThe word of this document is " + documentWord(n) + ".\n"})

@@ -477,7 +477,7 @@ func cliInterrupted(t *testing.T, s *terminal) { //nolint:thelper // a subtest, 
 		eventually(t, api.Timeout, "the command knows its run and is interrupted", func() bool {
 			message += " again"
 			r = s.interrupted(t, command, s.stub, message)
-			return !strings.Contains(r.err, "had not responded yet") // the model was called before the response arrived: try again
+			return strings.Contains(r.err, "The run continues") // otherwise the model was called before the response arrived: try again
 		})
 		r.wants(t, 130, "interrupted\nThe run continues: parley runs show run_")
 		_, id, _ := strings.Cut(r.err, "parley runs show ")

@@ -23,11 +23,13 @@ func persistentClient(t *testing.T, connections int) *http.Client {
 	return &http.Client{Transport: once{transport}, Timeout: api.Timeout}
 }
 
-// once never repeats a request by itself, because the service may already have read the request.
+// once keeps the transport from repeating a request with a body, because the service may already
+// have read the request.
 type once struct{ *http.Transport }
 
 // RoundTrip sends the request.
 func (o once) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
 	r.GetBody = nil
 	return o.Transport.RoundTrip(r)
 }

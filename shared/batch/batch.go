@@ -41,8 +41,8 @@ type Group[Q, A any] struct {
 	lanes int  // maximum number of batches that are executed at the same time
 
 	collecting chan struct{} // a semaphore: holds a value while a batch is collected; guards the field overflow
-	wanted     atomic.Int64  // number of queued calls for which collect waits; 0: it does not wait
-	arrived    chan struct{} // gets a value when the wanted calls are queued
+	wanted     atomic.Int64  // number of queued calls for which await waits; 0: it does not wait
+	arrived    chan struct{} // gets a value when at least the wanted calls are queued
 	pending    atomic.Int64  // number of calls without a result
 	concurrent atomic.Int64  // highest number of pending calls at the end of the latest batches
 	last       atomic.Int64  // number of calls in the previous batch
@@ -179,12 +179,12 @@ func (g *Group[Q, A]) collect(first call[Q, A]) []call[Q, A] {
 }
 
 // await waits until n calls are queued, at most for the duration of the previous batch. It returns
-// earlier if no call arrives for half of that duration. The calls stay in the queue, so that each
-// of them does not wake the goroutine of the batch.
+// earlier if no call arrives for half of that duration. The calls stay in the queue, so that not
+// every call wakes the goroutine of the batch.
 func (g *Group[Q, A]) await(n int) {
 	const ticks = 4
 	select {
-	case <-g.arrived: // for an earlier batch, which did not wait for it
+	case <-g.arrived: // the signal of an earlier batch, which stopped waiting before it came
 	default:
 	}
 	g.wanted.Store(int64(n))
@@ -192,7 +192,7 @@ func (g *Group[Q, A]) await(n int) {
 
 	tick := time.NewTicker(max(min(time.Duration(g.took.Load()), maxPatience)/ticks, 1))
 	defer tick.Stop()
-	idle, queued := 0, 0
+	idle, queued := 0, len(g.calls)
 	for range ticks {
 		if len(g.calls) == queued {
 			idle++

@@ -18,7 +18,7 @@ func repetitions(t *testing.T, short, full int) int {
 	if !testing.Short() {
 		return full
 	}
-	t.Logf("NOT TESTED without LONG=1: %d of %d rounds", full-short, full)
+	t.Logf("NOT TESTED without LONG=1: %d of %d repetitions", full-short, full)
 	return short
 }
 

@@ -19,6 +19,7 @@ import (
 	"parley/shared/secrets"
 	"parley/shared/store/accountdb"
 	"parley/shared/store/hookdb"
+	"parley/shared/store/pg"
 	"parley/shared/store/queuedb"
 )
 
@@ -84,6 +85,7 @@ func TestDeliveriesStartRunsAndPublishJobsAndChanges(t *testing.T) {
 			got, err := d.Deliver(t.Context(), d.delivery(hook, fmt.Sprint(n%deliveries)))
 			if err != nil || got.Delivery.RunID == nil {
 				t.Errorf("delivering: %+v, %v", got, err)
+				return
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -124,7 +126,7 @@ func TestAFullBacklogRefusesNewDeliveriesAndReplaysOldOnes(t *testing.T) {
 	full := New(d.cfg, d.store, d.bus, zerolog.Nop()) // this dispatcher does not run, so it never counts the backlog
 	full.backlog.total.counted = full.backlog.maximum
 	got, err := full.Deliver(t.Context(), d.delivery(hook, "seen"))
-	if err != nil || !got.Existing || *got.Delivery.RunID != *before.Delivery.RunID {
+	if err != nil || !got.Existing || pg.Deref(got.Delivery.RunID) != pg.Deref(before.Delivery.RunID) {
 		t.Errorf("seen before: %+v, %v", got, err)
 	}
 	if _, err = full.Deliver(t.Context(), d.delivery(hook, "new")); apierr.CodeFor(err) != apierr.Overloaded {

@@ -27,8 +27,8 @@ const (
 	statusClientClosed = 499 // logged, but never sent, if the client disconnected before the response; nginx uses the same number
 )
 
-// nosniff and noStore are header values that all responses share. They are never changed, because
-// Header.Set replaces a value and Header.Add copies it.
+// nosniff and noStore are header values that all responses share. They must never be changed.
+// Header.Set replaces the slice, and Header.Add copies it because it has no spare capacity.
 var nosniff, noStore = []string{"nosniff"}, []string{"no-store"}
 
 // observe returns the middleware for every request. It sets the request id, recovers from panics,

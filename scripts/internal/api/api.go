@@ -28,7 +28,7 @@ type Answer struct {
 	Status int
 	Header http.Header
 	Body   []byte
-	Err    error // set if the connection broke, so there is no response
+	Err    error // set if there is no response or its body is incomplete
 }
 
 // Send sends a request on a new connection and returns the response. It does not fail the test, so
@@ -54,7 +54,8 @@ func SendBy(ctx context.Context, by *http.Client, method, url string, header map
 }
 
 // NewRequest creates a request. It encodes the body as JSON unless the body is nil, bytes or a
-// reader. A reader with a method Size announces the length of the body.
+// reader. If a reader has a method Size, its result is the Content-Length; -1 means that the length
+// is unknown.
 func NewRequest(ctx context.Context, method, url string, header map[string]string, body any) (*http.Request, error) {
 	var payload io.Reader
 	switch body := body.(type) {

@@ -51,6 +51,7 @@ type Citations []Citation
 func (c *Citations) UnmarshalJSON(raw []byte) error {
 	var number int
 	if json.Unmarshal(raw, &number) == nil {
+		*c = nil
 		return nil
 	}
 	if err := json.Unmarshal(raw, (*[]Citation)(c)); err != nil {

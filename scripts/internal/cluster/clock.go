@@ -77,6 +77,7 @@ func Skewed(tb testing.TB) (path string, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
+	testkit.Used(dir)
 
 	unlock, err := lock(filepath.Join(dir, "lock"))
 	if err != nil {

@@ -30,8 +30,8 @@ func (l *Instance) over() bool {
 	}
 }
 
-// Process starts a program, which is ready when its output contains the text in the argument ready.
-// If the argument within is not 0, Process waits until the program is ready, for at most this time.
+// Process starts a program. The program is ready when its output contains the text ready. If within
+// is not 0, Process waits until the program is ready, for at most this time.
 func Process(ctx context.Context, program childproc.Program, ready string, within time.Duration) (*Instance, error) {
 	started, err := program.Start(ctx)
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// startPause is the delay between a failed start and the next attempt.
+	// startPause is the delay before the next start, after a failed start or after an instance that
+	// was not killed has ended.
 	startPause = 200 * time.Millisecond
 	// awakeTime is the time in which a resumed part is not killed, so that its stale attempts try to
 	// write.

@@ -228,6 +228,11 @@ func (s *Store) OpenBlob(ctx context.Context, org string, hash []byte, size int6
 	return &Reader{size: size, n: -1, load: func(n int) ([]byte, error) { return s.pieceFor(ctx, org, hash, n) }}
 }
 
+// pieceQuery reads a piece of a chunk. It is prepared, because the results of other statements have
+// byte strings in hexadecimal.
+const pieceQuery = `SELECT sealed, substring(data FROM $4::int * ($5::int + sealed) + 1 FOR $5::int + sealed) AS data FROM blob_chunks
+	WHERE org_id = $1 AND hash = $2 AND n = $3`
+
 // pieceFor returns a piece of a blob. It returns not_found if the piece does not exist, because the
 // blob may have been removed since it was opened.
 func (s *Store) pieceFor(ctx context.Context, org string, hash []byte, n int) ([]byte, error) {
@@ -237,9 +242,8 @@ func (s *Store) pieceFor(ctx context.Context, org string, hash []byte, n int) ([
 		Sealed int    `db:"sealed"`
 		Data   []byte `db:"data"`
 	}
-	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
-		return tx.GetContext(ctx, &found, `SELECT sealed, substring(data FROM $4::int * ($5::int + sealed) + 1 FOR $5::int + sealed) AS data FROM blob_chunks
-			WHERE org_id = $1 AND hash = $2 AND n = $3`, org, hash, n/each, n%each, sealdb.PieceSize)
+	err := s.db.WithinPrepared(ctx, org, pieceQuery, func(stmt *sqlx.Stmt) error {
+		return stmt.GetContext(ctx, &found, org, hash, n/each, n%each, sealdb.PieceSize)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, pg.NotFound()

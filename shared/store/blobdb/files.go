@@ -395,6 +395,14 @@ func (s *Store) OpenFile(ctx context.Context, org, id string) (domain.File, io.R
 // SmallFile is the maximum size, in bytes, of a file that FileContents reads: one chunk.
 const SmallFile = sealdb.ChunkSize
 
+// contentsQuery reads the contents of small files. It is prepared for the reason given for
+// pieceQuery.
+const contentsQuery = `SELECT f.hash, coalesce(c.sealed, 0) AS sealed, coalesce(c.data, '') AS data
+	FROM unnest($2::text[]) WITH ORDINALITY AS u (id, n)
+	JOIN files f ON f.id = u.id AND f.org_id = $1 AND f.hash IS NOT NULL
+	LEFT JOIN blob_chunks c ON c.org_id = f.org_id AND c.hash = f.hash AND c.n = 0
+	WHERE length(coalesce(c.data, '')) = f.bytes + coalesce(c.sealed, 0) * ((f.bytes + $3::int - 1) / $3::int) ORDER BY u.n`
+
 // FileContents returns the contents of an organization's small files in the order of ids, with one
 // statement. It returns not_found if any of the files does not exist or is larger than SmallFile.
 // The contents are in memory, so the caller limits the number of ids.
@@ -405,13 +413,9 @@ func (s *Store) FileContents(ctx context.Context, org string, ids []string) ([][
 		Data   []byte `db:"data"`
 	}
 
-	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+	err := s.db.WithinPrepared(ctx, org, contentsQuery, func(stmt *sqlx.Stmt) error {
 		rows = rows[:0]
-		return tx.SelectContext(ctx, &rows, `SELECT f.hash, coalesce(c.sealed, 0) AS sealed, coalesce(c.data, '') AS data
-			FROM unnest($2::text[]) WITH ORDINALITY AS u (id, n)
-			JOIN files f ON f.id = u.id AND f.org_id = $1 AND f.hash IS NOT NULL
-			LEFT JOIN blob_chunks c ON c.org_id = f.org_id AND c.hash = f.hash AND c.n = 0
-			WHERE length(coalesce(c.data, '')) = f.bytes + coalesce(c.sealed, 0) * ((f.bytes + $3::int - 1) / $3::int) ORDER BY u.n`, org, pq.Array(ids), sealdb.PieceSize)
+		return stmt.SelectContext(ctx, &rows, org, pq.Array(ids), sealdb.PieceSize)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading contents: %w", err)

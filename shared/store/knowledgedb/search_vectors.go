@@ -36,9 +36,12 @@ func (s *Store) SearchVectors(ctx context.Context, scope SearchScope, model stri
 		Numbers []byte   `db:"numbers"` // nil: Score is exact
 	}
 
-	err = s.db.Within(ctx, []string{scope.OrganizationID}, func(tx *sqlx.Tx) error {
+	// The statement is prepared, because the results of other statements have byte strings in
+	// hexadecimal.
+	const query = `SELECT chunk_id, score, numbers FROM search_vectors($1, $2, $3, $4, $5, $6, $7, $8)`
+	err = s.db.WithinPrepared(ctx, scope.OrganizationID, query, func(stmt *sqlx.Stmt) error {
 		rows = rows[:0]
-		return tx.SelectContext(ctx, &rows, `SELECT chunk_id, score, numbers FROM search_vectors($1, $2, $3, $4, $5, $6, $7, $8)`,
+		return stmt.SelectContext(ctx, &rows,
 			scope.OrganizationID, model, signsFor(vector), pq.Array(vector), ids, metadata, vectorsCompared, limit)
 	})
 	if err != nil {

@@ -86,9 +86,10 @@ func newConnector(dsn string, settings map[string]string, d dialer) (driver.Conn
 	maps.Copy(set, cfg.Runtime)
 	cfg.Runtime = set
 
-	// Byte slices are sent unchanged instead of in hexadecimal, and a statement that is not prepared
-	// takes one round trip instead of two. Values of type jsonb must be sent as strings, because the
-	// binary form of jsonb has a prefix.
+	// Byte slices in arguments are sent unchanged instead of in hexadecimal, and a statement that is
+	// not prepared takes one round trip instead of two. The result of such a statement is sent as
+	// text, so statements that read large byte strings are prepared. Values of type jsonb must be
+	// sent as strings, because the binary form of jsonb has a prefix.
 	cfg.BinaryParameters = true
 	connector, err := pq.NewConnectorConfig(cfg)
 	if err != nil {

@@ -52,7 +52,7 @@ type Collect struct {
 type AcceptedDelivery struct {
 	Delivery domain.Delivery
 	Existing bool        // the delivery was accepted before, so this call changed nothing
-	Job      *domain.Job // job to publish now, if Run is new and has a slot
+	Job      *domain.Job // job to publish now, if the delivery began a run that has a slot; otherwise nil
 	Err      error
 }
 

@@ -24,8 +24,8 @@ const acceptDeliveriesQuery = `SELECT accepted_at, written, dispatched FROM acce
 // While PostgreSQL executes one batch, the process handles the requests of another batch.
 const deliveryConnections = 2
 
-// writtenDeliveries is the result of acceptDeliveriesQuery. It has one row, because the values of a
-// row for each delivery would take longer to read.
+// writtenDeliveries is the row that acceptDeliveriesQuery returns. One row with arrays is read faster
+// than a row for each delivery.
 type writtenDeliveries struct {
 	AcceptedAt time.Time     `db:"accepted_at"`
 	Written    pq.Int64Array `db:"written"`    // positions of the written deliveries in the arguments, counted from 1
@@ -125,7 +125,7 @@ func (s *Store) deliverSimple(
 		out[i], written[i] = AcceptedDelivery{Delivery: rows[i].logged(domain.At(created.AcceptedAt))}, true
 	}
 
-	// The call of returnUnused below frees the slots that were taken for other runs.
+	// returnUnused frees the slots that no dispatched run uses.
 	made := make(map[string]createdRow, len(created.Dispatched))
 	for _, position := range created.Dispatched {
 		i := indexes[position-1]
@@ -261,8 +261,11 @@ func (d *NewDelivery) run() *NewRun {
 	return d.Run
 }
 
-// dispatches reports for each delivery whether its run gets one of the taken slots.
-func dispatches(rows []NewDelivery, taken map[Lane]int) []bool {
+// assignSlots assigns the taken slots to the first runs of each lane, and reports for each delivery
+// whether its run has a slot. If such a delivery is not written, its slot is returned, and another
+// run of the batch may wait although this slot is free. The process then dispatches that run with
+// the leftovers.
+func assignSlots(rows []NewDelivery, taken map[Lane]int) []bool {
 	out := make([]bool, len(rows))
 	left := maps.Clone(taken)
 	for i := range rows {
@@ -317,7 +320,7 @@ func (s *Store) insertDeliveries(ctx context.Context, rows []NewDelivery, taken 
 		text(func(d *NewDelivery) string { return d.run().SessionID }),
 		text(func(d *NewDelivery) string { return d.run().Dedupe }),
 		text(func(d *NewDelivery) string { return d.run().Traceparent }),
-		pq.Array(dispatches(rows, taken)), pq.Array(long.bodyAt), pq.Array(long.inputAt), long.bodies, long.inputs, long.hashes,
+		pq.Array(assignSlots(rows, taken)), pq.Array(long.bodyAt), pq.Array(long.inputAt), long.bodies, long.inputs, long.hashes,
 		s.seals.Overhead() > 0, FirstRepublish)
 	if err != nil {
 		return writtenDeliveries{}, fmt.Errorf("accepting deliveries: %w", err)

@@ -13,8 +13,12 @@ import (
 	"parley/shared/store/pgserver"
 )
 
-// maxFailedStarts is the number of consecutive failed starts after which the proof fails.
-const maxFailedStarts = 8
+const (
+	// maxFailedStarts is the number of consecutive failed starts after which the proof fails.
+	maxFailedStarts = 8
+	// killPause is the pause after an unsuccessful kill.
+	killPause = 10 * time.Millisecond
+)
 
 // newPart returns a part that is down. Its function launch returns when the part is ready.
 func newPart(name string, launch func(ctx context.Context) (*supervise.Instance, error)) *supervise.Part {
@@ -22,7 +26,7 @@ func newPart(name string, launch func(ctx context.Context) (*supervise.Instance,
 }
 
 // kill waits until the part is up. It calls the argument before, and then kills the part. The part
-// restarts after the time in the argument away.
+// restarts after the time in the argument away. If the part ends by itself, kill begins again.
 func kill(ctx context.Context, p *supervise.Part, away time.Duration, before func()) error {
 	for {
 		if err := p.Await(ctx); err != nil {
@@ -33,6 +37,9 @@ func kill(ctx context.Context, p *supervise.Part, away time.Duration, before fun
 			return nil
 		}
 		// This instance has ended by itself, so wait for the next one.
+		if err := lifecycle.Sleep(ctx, killPause); err != nil {
+			return err
+		}
 	}
 }
 

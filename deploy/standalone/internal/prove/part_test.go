@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"parley/shared/lifecycle/childproc"
 	"parley/shared/lifecycle/supervise"
 	"parley/shared/store/pgserver"
+	"parley/shared/testkit"
 )
 
 func TestPartThatDoesNotStart(t *testing.T) {
@@ -85,6 +87,11 @@ func TestKill(t *testing.T) {
 	if ends := c.unexpectedEnds(); len(ends) > 0 {
 		t.Errorf("a kill is recorded as an unexpected end: %v", ends)
 	}
+
+	if err := syscall.Kill(p.PID(), syscall.SIGABRT); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, 10*time.Second, "the crash is reported", func() bool { return len(c.unexpectedEnds()) == 1 })
 	cancel(nil)
 	c.wg.Wait()
 }

@@ -85,7 +85,7 @@ type Duration struct {
 	Spread   time.Duration // time over which the clients start
 }
 
-// Result is the outcome of Execute.
+// Result is the outcome of Execute or ReadStreams.
 type Result struct {
 	Answered  int64                   // number of correct responses, including those during the warm-up
 	Measured  int64                   // number of responses in the measured part

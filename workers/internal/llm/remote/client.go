@@ -121,7 +121,7 @@ func newTransport(dial Dial, limits Limits) *http.Transport {
 }
 
 // baseURL validates an address from the settings and returns it with a slash at its end. If the
-// address is empty, BaseURL returns official.
+// address is empty, baseURL returns official.
 func baseURL(raw, official string) (string, error) {
 	if raw == "" {
 		return official, nil
