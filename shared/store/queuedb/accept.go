@@ -382,27 +382,20 @@ func (r NewRun) job() *domain.Job {
 
 // created returns the run as RunByID would read it directly after its acceptance.
 func (r NewRun) created(c createdRow) rundb.StoredRun {
-	out := r.asStored(c.CreatedAt, c.Version)
-	if r.Previous == nil {
-		out.Run.PreviousRunID = c.Preceding
-	}
-	return out
-}
-
-// asStored returns the run as RunByID would read it directly after its acceptance, if no run
-// precedes it in its session. The argument version is the version of the run's agent or template.
-func (r NewRun) asStored(created time.Time, version int) rundb.StoredRun {
 	out := rundb.StoredRun{
 		OrganizationID: r.OrganizationID, Principal: r.Principal, Fingerprint: r.Fingerprint,
 		Run: domain.Run{
 			ID: r.ID, Status: domain.RunQueued, AgentID: pg.Optional(r.AgentID), TemplateID: pg.Optional(r.TemplateID),
 			SessionID: r.SessionID, PreviousRunID: rundb.NamedRun(r.Previous),
 			Trigger:        domain.Trigger{Type: r.TriggerType, AutomationID: pg.Optional(r.AutomationID)},
-			IdempotencyKey: pg.Optional(r.IdempotencyKey), CreatedAt: domain.At(created), Attachments: r.Attachments,
+			IdempotencyKey: pg.Optional(r.IdempotencyKey), CreatedAt: domain.At(c.CreatedAt), Attachments: r.Attachments,
 		},
 	}
+	if r.Previous == nil {
+		out.Run.PreviousRunID = c.Preceding
+	}
 	if r.AgentID != "" {
-		out.Run.AgentVersion = &version
+		out.Run.AgentVersion = &c.Version
 	}
 	return out
 }
