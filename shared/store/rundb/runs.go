@@ -130,8 +130,8 @@ const OpenResult = storedColumns + `, result`
 
 // resultsThatFit lists the columns of a function that returns open and finished runs, with the sizes
 // of their results and with the results that fit. A result fits if it has at most $3 bytes, and the
-// results up to and including it have at most $4 bytes in total. PostgreSQL reads only the selected results, because functions return references to large
-// values.
+// results up to and including it have at most $4 bytes in total. PostgreSQL reads only the selected
+// results, because functions return references to large values.
 const resultsThatFit = storedColumns + `, octet_length(result) AS result_bytes, CASE WHEN octet_length(result) <= $3
 	AND sum(octet_length(result)) FILTER (WHERE octet_length(result) <= $3) OVER (ORDER BY id) <= $4 THEN result END AS result`
 
