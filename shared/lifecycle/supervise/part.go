@@ -29,7 +29,7 @@ const (
 type Part struct {
 	// Name names the part in messages, such as "agent 2".
 	Name string
-	// Launch starts an instance and returns when the process has started.
+	// Launch starts an instance. It may return before the instance is ready; see Instance.Ready.
 	Launch func(ctx context.Context) (*Instance, error)
 	// MaxFailures is the number of consecutive errors of Launch after which Run gives up; 0: no
 	// limit.
