@@ -14,10 +14,10 @@ import (
 type Instance struct {
 	PID   int
 	Done  <-chan struct{} // closed when the process has ended
-	Ready func() bool    // reports whether the process is or was ready; also called after the end
-	Why   func() string  // describes how the process ended
-	End   func()         // stops the process permanently
-	Term  syscall.Signal // the signal that terminates the process gracefully
+	Ready func() bool     // reports whether the process is or was ready; also called after the end
+	Why   func() string   // describes how the process ended
+	End   func()          // stops the process permanently
+	Term  syscall.Signal  // the signal that terminates the process gracefully
 }
 
 // over reports whether the instance has ended.
