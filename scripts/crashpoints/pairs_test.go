@@ -3,10 +3,8 @@ package crashpoints
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"parley/shared/contract"
 	"parley/shared/failpoint"
@@ -117,27 +115,11 @@ var shortPairs = []pair{
 func TestPairs(t *testing.T) {
 	t.Parallel()
 	testkit.Long(t)
-	all := pairs()
-	next := make(chan pair, len(all))
-	for _, p := range all {
-		next <- p
+	var cases []envCase
+	for _, p := range pairs() {
+		cases = append(cases, envCase{p.name(), true, func(b *testEnv) { b.twice(p) }})
 	}
-
-	close(next)
-	for lane := range lanes {
-		t.Run("lane "+strconv.Itoa(lane), func(t *testing.T) {
-			t.Parallel()
-			b := newTestEnv(t, options{})
-			b.awaitUptime()
-			for p := range next {
-				began := time.Now()
-				if !t.Run(p.name(), func(t *testing.T) { b.within(t).twice(p) }) {
-					return // other pairs cannot use the environment in this state
-				}
-				t.Logf("%s: %s", p.name(), time.Since(began).Round(time.Millisecond))
-			}
-		})
-	}
+	inLanes(t, lanes, cases)
 }
 
 // twice executes a call whose run loses a process at each point of the pair.

@@ -114,8 +114,8 @@ func TestRows(t *testing.T) {
 // the sweeper and for timeouts.
 const shortLanes = 3
 
-// shortCase is a row or a pair that TestShortForm tests.
-type shortCase struct {
+// envCase is a row or a pair that is tested in an environment with other cases.
+type envCase struct {
 	name  string
 	lease bool // whether a lease must expire
 	test  func(b *testEnv)
@@ -123,18 +123,18 @@ type shortCase struct {
 
 // shortCases returns the cases of TestShortForm. The cases in which no lease must expire come first,
 // because no lease expires in the first half minute of a database server.
-func shortCases() (cases []shortCase) {
+func shortCases() (cases []envCase) {
 	for n, r := range rows {
 		if r.short {
-			cases = append(cases, shortCase{r.name, r.strikes[0].role == agent, func(b *testEnv) { b.strike(r, "-"+strconv.Itoa(n), b.loseLeases) }})
+			cases = append(cases, envCase{r.name, r.strikes[0].role == agent, func(b *testEnv) { b.strike(r, "-"+strconv.Itoa(n), b.loseLeases) }})
 		}
 	}
 
 	for _, p := range shortPairs {
-		cases = append(cases, shortCase{p.name(), p.first.role == agent || p.second.role == agent, func(b *testEnv) { b.twice(p) }})
+		cases = append(cases, envCase{p.name(), p.first.role == agent || p.second.role == agent, func(b *testEnv) { b.twice(p) }})
 	}
 
-	slices.SortStableFunc(cases, func(a, b shortCase) int {
+	slices.SortStableFunc(cases, func(a, b envCase) int {
 		switch {
 		case a.lease == b.lease:
 			return 0
@@ -155,13 +155,22 @@ func TestShortForm(t *testing.T) {
 	}
 
 	cases := shortCases()
-	next := make(chan shortCase, len(cases))
+	inLanes(t, shortLanes, cases)
+	tested, all := len(cases)-len(shortPairs), len(pairs())
+	t.Logf("NOT TESTED without LONG=1: %d of %d rows, %d of %d pairs", len(rows)-tested, len(rows), all-len(shortPairs), all)
+}
+
+// inLanes runs the cases in the given number of environments at the same time. Each environment tests
+// one case after another, until a case fails.
+func inLanes(t *testing.T, lanes int, cases []envCase) {
+	t.Helper()
+	next := make(chan envCase, len(cases))
 	for _, c := range cases {
 		next <- c
 	}
 
 	close(next)
-	for lane := range shortLanes {
+	for lane := range lanes {
 		t.Run("lane "+strconv.Itoa(lane), func(t *testing.T) {
 			t.Parallel()
 			b := newTestEnv(t, options{})
@@ -179,9 +188,6 @@ func TestShortForm(t *testing.T) {
 			}
 		})
 	}
-
-	tested, all := len(cases)-len(shortPairs), len(pairs())
-	t.Logf("NOT TESTED without LONG=1: %d of %d rows, %d of %d pairs", len(rows)-tested, len(rows), all-len(shortPairs), all)
 }
 
 // strike begins calls, of which the first one is struck by the faults of the row. It replaces the
