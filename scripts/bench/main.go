@@ -30,6 +30,7 @@ type commands struct {
 	Short struct{} `cmd:"" help:"The most informative loads, with fewer and shorter rounds: three minutes."`
 
 	Answers    answers    `cmd:"" help:"Streamed chats with a model that takes a second, compared with a minimal baseline (floor): time to the first piece, answers/s, CPU time."`
+	Streams    streams    `cmd:"" help:"Many streamed chats with a model that sends a piece every 100 ms, compared with the floor: answers/s."`
 	Inflight   inflight   `cmd:"" help:"Number of streamed runs that can be in flight with default settings, and the memory that each needs."`
 	Fairness   fairness   `cmd:"" help:"Streamed chats while another organization has thousands of runs, compared with the same chats alone."`
 	Tools      tools      `cmd:"" help:"Runs that call an HTTP tool twice, compared with runs without tools."`
@@ -41,6 +42,7 @@ type commands struct {
 	Code       code       `cmd:"" help:"Duration of calls to codeExecution."`
 	Search     searches   `cmd:"" help:"Recall and latency of searches, compared with PostgreSQL's ts_rank."`
 	Growth     growth     `cmd:"" help:"Cost of a run in a database with many runs, compared with a database with few runs."`
+	Soak       soak       `cmd:"" help:"Memory of ingress and worker after many runs, compared with the memory after 30 % of them."`
 
 	Floor floorProcess `cmd:"" hidden:""`
 }

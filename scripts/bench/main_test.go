@@ -45,6 +45,7 @@ func quickLoads() []namedLoad {
 	once := closedLoop{Clients: []int{4}, Rounds: 1, Seconds: 0.2}
 	return []namedLoad{
 		{"answers", &answers{Clients: []int{2, 8}, Each: 2, Rounds: 1}},
+		{"streams", &streams{Clients: []int{2}, Each: 2, Rounds: 1, Every: 10 * time.Millisecond}},
 		{"inflight", &inflight{Runs: 12, Rounds: 1}},
 		{"fairness", &fairness{Flood: 20, Clients: 2, Each: 3, Rounds: 1}},
 		{"tools", &tools{Clients: []int{1, 4}, Rounds: 1, Seconds: 0.3}},
@@ -56,6 +57,7 @@ func quickLoads() []namedLoad {
 		{"code", &code{Calls: 2, Rounds: 2}},
 		{"search", &searches{Questions: 1, Passages: 1000}},
 		{"growth", &growth{closedLoop: once, Small: 20, Large: 40}},
+		{"soak", &soak{Requests: 100, Clients: 2}},
 	}
 }
 
@@ -74,6 +76,7 @@ func readReport(t *testing.T, o *options) (r report) {
 // measures lists, for each load, the rows of the report whose value must be above zero.
 var measures = map[string][]string{
 	"answers":    {"first piece p50 ms", "first piece p99 ms", "answers/s", "answer CPU µs"},
+	"streams":    {"answers/s"},
 	"inflight":   {"runs in flight", "KiB per run in the worker", "KiB per stream in the ingress"},
 	"fairness":   {"first piece p99 ms"},
 	"tools":      {"runs/s", "calls/s", "commits/call"},
@@ -85,6 +88,7 @@ var measures = map[string][]string{
 	"code":       {"call p50 ms"},
 	"search":     {"recall@5", "p99 ms"},
 	"growth":     {"runs/s", "replays/s", "page p50 ms"},
+	"soak":       {"MiB of the ingress, of those after 30 %", "MiB of the worker, of those after 30 %"},
 }
 
 func TestBenchMeasuresEverything(t *testing.T) {
