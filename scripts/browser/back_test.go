@@ -131,7 +131,7 @@ func TestBackClosesDialogs(t *testing.T) {
 
 // TestBackKeepsInput presses Back in a dialog with unsaved input, and in a dialog with a secret
 // that is shown only once. In the first dialog, the dashboard asks before it discards the input.
-// The second dialog stays open.
+// The second dialog stays open. After a dialog has created an agent, Back leads to the list.
 func TestBackKeepsInput(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -168,4 +168,14 @@ func TestBackKeepsInput(t *testing.T) {
 	p.stays("/dashboard/org")
 	p.back()
 	p.arrives("/dashboard/agents")
+
+	p.click("button", "New agent")
+	created := p.in("dialog", "New agent")
+	created.fill("Name", "Clerk")
+	created.fill("System prompt", "You answer customers.")
+	created.click("button", "Create agent")
+	p.is("heading", "Clerk")
+	p.back()
+	p.arrives("/dashboard/agents")
+	p.isNot("dialog", "New agent")
 }

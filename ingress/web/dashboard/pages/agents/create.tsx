@@ -39,7 +39,8 @@ export function NewAgent({ template, onClose }: { template: string; onClose: () 
     try {
       const agent = await post<Agent>("/api/agents", body);
       await samples.add();
-      go(`/dashboard/agents/${agent.id}`, { replace: true }); // going back leads to the list, not to this dialog
+      onClose(); // going back leads to the list, not to this dialog
+      go(`/dashboard/agents/${agent.id}`);
     } catch (cause) {
       if (!(cause instanceof ApiError)) throw cause;
       setError(cause);

@@ -10,6 +10,7 @@ const height = 160;
 const left = 54;
 const bottom = 22;
 const maxDates = 4; // maximum number of labels on the horizontal axis
+const widestDate = 56; // width of the label of a day, in the larger letters of phones
 
 /**
  * Returns the upper end of an axis: the smallest round number above the values whose half is round,
@@ -40,6 +41,7 @@ function Frame({ title, unit, empty, none, top, format, labels, legend, says, ch
 }) {
   const id = useId();
   const y = (share: number) => (height - bottom) * (1 - share) + 8 * share;
+  const step = (width - left) / Math.max(1, labels.length);
   return (
     <figure class="chart">
       <figcaption class="row between"><span><strong id={id}>{title}</strong> <span class="small quiet">{unit}</span></span><span class="legend small">{legend.map((name) => <span key={name} class={"key " + name.replaceAll(" ", "-")}>{texts.measures[name] ?? name}</span>)}</span></figcaption>
@@ -53,7 +55,7 @@ function Frame({ title, unit, empty, none, top, format, labels, legend, says, ch
             </g>
           ))}
           {labelledPoints(labels.length).map((at) => (
-            <text key={at} class={at === 0 || at === labels.length - 1 ? undefined : "middle"} x={left + ((at + 0.5) * (width - left)) / labels.length} y={height - 4} text-anchor={at === 0 ? "start" : at === labels.length - 1 ? "end" : "middle"}>{labels[at]}</text>
+            <text key={at} class={at === 0 || at === labels.length - 1 ? undefined : "middle"} x={left + (at + 0.5) * step} y={height - 4} text-anchor={step >= widestDate ? "middle" : at === 0 ? "start" : at === labels.length - 1 ? "end" : "middle"}>{labels[at]}</text>
           ))}
           {children}
         </svg>

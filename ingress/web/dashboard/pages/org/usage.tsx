@@ -106,10 +106,10 @@ function Shown({ of: u }: { of: Usage }) {
       <dl class="totals">
         <div><dt>{Words.runs}</dt><dd>{count(t.runs)}</dd></div>
         <div><dt>{Words.failedOrTimedOut}</dt><dd>{count(t.failed + t.timedOut)}</dd></div>
-        <div><dt>{Words.tokensInOut}</dt><dd>{count(t.inputTokens)}, {count(t.outputTokens)}</dd></div>
+        <div><dt>{Words.tokensInOut}</dt><dd>{count(t.inputTokens)} / {count(t.outputTokens)}</dd></div>
         <div><dt>{Words.cost}</dt><dd>{money(t.costMicros)}</dd></div>
         <div><dt>{Words.sandboxTime}</dt><dd>{duration(t.sandboxSeconds * 1000)}</dd></div>
-        <div><dt>{Words.medianTime95thPercentile}</dt><dd>{t.p50Ms === null || t.p95Ms === null ? "–" : `${duration(t.p50Ms)}, ${duration(t.p95Ms)}`}</dd></div>
+        <div><dt>{Words.medianTime95thPercentile}</dt><dd>{t.p50Ms === null || t.p95Ms === null ? "–" : `${duration(t.p50Ms)} / ${duration(t.p95Ms)}`}</dd></div>
       </dl>
       <div class="charts">
         <Bars title={Words.runs} unit={texts.perInterval(interval)} empty={texts.noRunsInThisPeriod(interval)} points={u.data.map((p) => ({ label: label(p), parts: [

@@ -9,6 +9,7 @@ import type { List, RunSummary } from "../../types";
 
 const pageSize = 40; // number of runs that one step adds to the list
 const maxPageSize = 100; // maximum number of runs in one request
+const maxRequests = 10; // maximum number of requests that restore the list
 const maxReadSingly = 10; // maximum number of older unfinished runs, which are read one by one
 
 interface Shown {
@@ -53,6 +54,20 @@ function merge(before: Shown, newest: List<RunSummary>, hideNew: boolean): Shown
   return { ...before, rows: [...rows, ...fresh].sort((a, b) => (a.id < b.id ? 1 : -1)), hidden: null, fresh: 0 };
 }
 
+/**
+ * Reads at least the newest runs of one page. If more rows are wanted, reads further pages, so that
+ * a person who returns to the list finds the run that they opened.
+ */
+async function readNewest(params: Params, rows: number, signal: AbortSignal): Promise<List<RunSummary>> {
+  let page = await get<List<RunSummary>>("/api/runs", { ...params, limit: Math.min(maxPageSize, Math.max(pageSize, rows)) }, signal);
+  let data = page.data;
+  for (let n = 1; n < maxRequests && page.hasMore && data.length < rows; n++) {
+    page = await get<List<RunSummary>>("/api/runs", { ...params, limit: Math.min(maxPageSize, rows - data.length), cursor: page.nextCursor }, signal);
+    data = [...data, ...page.data];
+  }
+  return { ...page, data };
+}
+
 /** Reads unfinished runs that are too old for the newest page, because they may have finished. */
 async function stragglers(rows: RunSummary[], newest: List<RunSummary>, signal: AbortSignal): Promise<Map<string, RunSummary>> {
   const read = new Set(newest.data.map((run) => run.id));
@@ -77,7 +92,7 @@ export function useRunList(params: Params, hideNew: () => boolean): RunList {
     const rows = now.current.shown.key === key ? now.current.shown.rows : [];
     setLoading(true);
     const read = async () => {
-      const newest = await get<List<RunSummary>>("/api/runs", { ...params, limit: Math.min(maxPageSize, Math.max(pageSize, rows.length, earlierLength(key))) }, stop.signal);
+      const newest = await readNewest(params, Math.max(Math.min(maxPageSize, rows.length), earlierLength(key)), stop.signal);
       const older = newest.hasMore ? await stragglers(rows, newest, stop.signal) : new Map<string, RunSummary>();
       if (stop.signal.aborted) return;
       setShown((before) => {

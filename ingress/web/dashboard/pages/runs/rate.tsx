@@ -51,7 +51,7 @@ function Rate({ filter }: { filter: Filter }) {
   const others = filter.status !== "" || filter.waitsFor !== "" || filter.trigger !== "" || filter.session !== "" || filter.words !== "";
   return (
     <div class="run-rate">
-      <Loaded query={usage} room="9rem">{(u) => {
+      <Loaded query={usage} room="11.5rem">{(u) => {
         const format = u.interval === "hour" ? hours : dates;
         const points = u.data.filter((p) => !(Date.parse(p.startsAt) >= Date.parse(filter.to)));
         return (
