@@ -24,8 +24,8 @@ const firstField = (dialog: HTMLElement | null): HTMLElement | null =>
 
 /**
  * A modal dialog, open while mounted. When it opens, the element with autofocus receives the focus,
- * or else the first field. In a side panel, the browser chooses the element that receives the
- * focus. After its form was sent, the first error or the result is scrolled into view. Esc, the
+ * or else the first field, or else the first button of the footer. In a side panel, the browser
+ * chooses the element that receives the focus. After its form was sent, the first error or the result is scrolled into view. Esc, the
  * backdrop, the close button and the browser's Back button call onClose, after a confirmation if
  * input would be lost.
  */
@@ -57,7 +57,9 @@ export function Dialog({ title, onClose, children, foot, side, firm, kept, linke
   useEffect(() => {
     const opener = document.activeElement;
     dialog.current?.showModal();
-    if (!side && !dialog.current?.querySelector("[autofocus]")) firstField(dialog.current)?.focus();
+    if (!side && !dialog.current?.querySelector("[autofocus]")) {
+      (firstField(dialog.current) ?? dialog.current?.querySelector<HTMLElement>(".dialog-foot button:enabled"))?.focus();
+    }
 
     return () => {
       if (opener instanceof HTMLElement && opener.isConnected) opener.focus();
