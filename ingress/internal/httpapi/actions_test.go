@@ -256,3 +256,24 @@ func TestActionsNeedTheirMethod(t *testing.T) {
 	}
 	a.from("GET", "/api/agents?action=fly", "", h.key).want(t, "an unknown action", 400, "invalid_request action:unknown_field")
 }
+
+// TestErrorsListTheActions sends requests without a valid action. The errors list the actions that
+// the request's other parameters permit.
+func TestErrorsListTheActions(t *testing.T) {
+	t.Parallel()
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
+	for path, want := range map[string]string{
+		"/api/agents?template=tpl_support":            "is required with template and must be chat",
+		"/api/agents?id=" + a.newAgent(h):             "is required with id and must be one of chat, check, import-openapi, preview",
+		"/api/agents?action=dance":                    "must be given once, and must be one of chat, check, import-openapi, preview",
+		"/api/keys?id=" + h.keyID:                     "is required with id and must be rotate",
+		"/api/keys?action=rotate&action=rotate&id=ak": "must be given once, and must be rotate",
+		"/api/keys?template=tpl_support":              "is not a parameter of this operation",
+	} {
+		got := a.from("POST", path, `{"name":"n","scope":"organization"}`, h.key)
+		if message := got.text(t, "errors.0.message"); got.status != 400 || message != want {
+			t.Errorf("%s: %d %s", path, got.status, message)
+		}
+	}
+}

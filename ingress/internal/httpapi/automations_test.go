@@ -136,3 +136,14 @@ func TestAutomationsHaveNamesThatCanBeRead(t *testing.T) {
 		}
 	}
 }
+
+func TestTriggerHeadersAreSentOnce(t *testing.T) {
+	t.Parallel()
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
+	body := `{"target":"` + a.newAgent(h) + `","input":{"message":"m"}}`
+	for _, name := range []string{"x-trigger-type", "x-automation-id"} {
+		a.from("POST", "/api/internal/run-automation", body, h.key, name+": nightly", name+": nightly").
+			want(t, name, 400, "invalid_request "+name+":duplicate")
+	}
+}

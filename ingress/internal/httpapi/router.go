@@ -152,7 +152,7 @@ func (a *api) byAction(group []httpx.Route) gin.HandlerFunc {
 	}
 
 	if none.Action == "" {
-		none.Other = group[1].Action
+		none.Actions = actionsByParameter(group[1:])
 	}
 
 	first := a.admissionHandler(none)
@@ -168,7 +168,7 @@ func (a *api) byAction(group []httpx.Route) gin.HandlerFunc {
 	unknown.Handle = func(c *gin.Context) {
 		err := none.MethodError(c.QueryArray("action"))
 		if err == nil {
-			err = apierr.Invalid("action", httpx.CodeInvalidValue, "must be exactly one of the actions of this resource")
+			err = apierr.Invalid("action", httpx.CodeInvalidValue, "must be given once, and must be %s", httpx.OneName(actionNames(group)))
 		}
 		httpx.Fail(c, err)
 	}
@@ -189,6 +189,26 @@ func (a *api) byAction(group []httpx.Route) gin.HandlerFunc {
 		}
 		refuse(c)
 	}
+}
+
+// actionsByParameter returns the actions of the routes that take an id, and of those that take a
+// template, under the names of the parameters.
+func actionsByParameter(routes []httpx.Route) map[string][]string {
+	byID := slices.DeleteFunc(slices.Clone(routes), func(r httpx.Route) bool { return r.Find == nil })
+	byTemplate := slices.DeleteFunc(slices.Clone(routes), func(r httpx.Route) bool { return !slices.Contains(r.List, "template") })
+	return map[string][]string{"id": actionNames(byID), "template": actionNames(byTemplate)}
+}
+
+// actionNames returns the actions of the routes in alphabetical order.
+func actionNames(routes []httpx.Route) []string {
+	names := []string{}
+	for _, r := range routes {
+		if r.Action != "" {
+			names = append(names, r.Action)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // noRoute returns the handler for requests without a route. It responds with the error in the

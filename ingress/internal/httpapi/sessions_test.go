@@ -40,6 +40,7 @@ func TestSessionsQueries(t *testing.T) {
 		"?id=none", "?id=" + long, "?id=%ff", "?id=%00", "?id=none&principal=usr_1", "?id=auto_" + strings.Repeat("0", 26),
 		"?id=" + long + named, "?id=none" + named, "?id=%ff" + named, "?id=s&limit=x&cursor=!" + named, "?id=s&agentId=ag_1", "?id=s&agentId=tpl_support",
 		"?id=s&templateId=" + agentID, "?id=s&templateId=tpl_none", "?id=s&principal=usr_1" + named,
+		"?id=none&principal=%ff", "?id=none&principal=%00", "?id=s&principal=%ff" + named, "?id=s&principal=%00" + named,
 	} {
 		for _, method := range []string{"GET", "DELETE"} {
 			a := w.do(method, "/api/sessions"+query, "", ada.auth).want(t, method+" "+query, 404, "not_found")

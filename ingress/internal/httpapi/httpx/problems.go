@@ -199,6 +199,14 @@ func Enumerated[T ~string](values []T) string {
 	return strings.Join(words, ", ")
 }
 
+// OneName returns "a" or "one of a, b" for the names that a value may have, for messages.
+func OneName(names []string) string {
+	if len(names) == 1 {
+		return names[0]
+	}
+	return "one of " + strings.Join(names, ", ")
+}
+
 // HiddenSecret replaces a secret in responses. In a request body it means that the secret stays
 // unchanged.
 const HiddenSecret = "***"

@@ -72,8 +72,8 @@ func (r *Route) CheckQuery(c *gin.Context) error { //nolint:cyclop // a list of 
 			found.Add(name, CodeConflict, "cannot be combined with id")
 		case slices.Contains(r.Among(!named), name):
 			found.Add("id", CodeRequired, "is required with %s", name)
-		case r.Other != "" && (name == "id" || name == "template"): // only the action is missing
-			found.Add("action", CodeRequired, "is required with %s, for example %s", name, r.Other)
+		case len(r.Actions[name]) > 0: // only the action is missing
+			found.Add("action", CodeRequired, "is required with %s and must be %s", name, OneName(r.Actions[name]))
 		default:
 			found.Add(truncate.Ellipsis(name, maxName), CodeUnknown, "is not a parameter of this operation")
 		}

@@ -34,7 +34,10 @@ type Route struct {
 	List   Params          // parameters of a query without an id; if List is nil but Find is not, an id is required
 	Beside Params          // parameters of a query with an id, in addition to the id
 	One    gin.HandlerFunc // handles a query with an id; nil: Handle also handles such queries
-	Other  string          // another action of the path, as an example in error messages; byAction sets Other on routes without an action
+
+	// Actions is for error messages. It maps the parameters id and template to the actions of this
+	// path and method that take the parameter. byAction sets it on routes without an action.
+	Actions map[string][]string
 
 	// Elsewhere is for error messages. It maps each action of this path that permits only one
 	// method, other than this route's, to that method. The key "*" stands for any action. The

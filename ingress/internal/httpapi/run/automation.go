@@ -135,21 +135,21 @@ func trigger(found *httpx.Problems, c *gin.Context) (kind, automation string) {
 	kind = "api"
 	if values := c.Request.Header.Values("X-Trigger-Type"); len(values) > 0 {
 		kind = values[0]
-		if len(values) > 1 || !triggerTypes.MatchString(kind) {
+		if len(values) > 1 {
+			found.Add("x-trigger-type", httpx.CodeDuplicate, "must be sent only once")
+		} else if !triggerTypes.MatchString(kind) {
 			found.Add("x-trigger-type", httpx.CodeInvalidValue, "must be 1 to 32 characters of a-z, 0-9, _ and -, starting with a letter")
 		}
 	}
 
 	values := c.Request.Header.Values("X-Automation-Id")
-	if len(values) == 0 {
+	switch len(values) {
+	case 0:
 		return kind, ""
+	case 1:
+		httpx.CheckAutomationID(found, "x-automation-id", values[0])
+	default:
+		found.Add("x-automation-id", httpx.CodeDuplicate, "must be sent only once")
 	}
-
-	automation = values[0]
-	if len(values) > 1 {
-		automation = "" // an empty id is invalid
-	}
-
-	httpx.CheckAutomationID(found, "x-automation-id", automation)
-	return kind, automation
+	return kind, values[0]
 }

@@ -330,7 +330,8 @@ func (h sessionHandler) requested(c *gin.Context, found *httpx.Problems) (name s
 		found.Add("id", httpx.CodeRequired, "is required: the session's id")
 	}
 
-	// An id that no session can have is treated like the id of a missing session.
+	// An id that no session can have is treated like the id of a missing session, and likewise a
+	// principal that is not text. find runs before admission has checked the query's text.
 	n := utf8.RuneCountInString(name.SessionID)
 	exists = n >= 1 && n <= runbody.MaxSessionID && httpx.IsText(name.SessionID)
 
@@ -339,7 +340,7 @@ func (h sessionHandler) requested(c *gin.Context, found *httpx.Problems) (name s
 		principal = who.Principal()
 	}
 
-	exists = exists && who.MayRead(principal)
+	exists = exists && httpx.IsText(principal) && who.MayRead(principal)
 
 	target, targeted, valid := sessionTarget(c, found)
 	switch {
