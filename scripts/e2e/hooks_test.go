@@ -36,7 +36,7 @@ type received struct {
 // source sends deliveries to a hook, as GitHub does. It can use each of the ingresses.
 type source struct {
 	paths    []string
-	fail     context.CancelCauseFunc // ends the test early
+	fail     context.CancelCauseFunc // stops the deliveries
 	taken    atomic.Int64
 	answered [deliveries]received
 	tries    [deliveries]int
@@ -44,39 +44,36 @@ type source struct {
 
 func deliveryID(n int) string { return fmt.Sprintf("delivery-%03d", n) }
 
-// post sends the nth delivery to the ingress that the argument through selects. It returns false
-// unless the hook has accepted the delivery. It returns an error if the hook's response cannot be
+// post sends the nth delivery to the ingress that the argument through selects. It returns an error
+// unless the hook has accepted the delivery. It calls fail if the hook's response cannot be
 // decoded.
-func (s *source) post(ctx context.Context, n, through int) (got received, taken bool, err error) {
+func (s *source) post(ctx context.Context, n, through int) (got received, err error) {
 	body := fmt.Sprintf(`{"action":"synchronize","number":%d,"pull_request":{"id":7}}`, n)
 	mac := hmac.New(sha256.New, []byte(hookSecret))
 	_, _ = mac.Write([]byte(body)) // a hash never fails
 	answered := api.Send(ctx, http.MethodPost, s.paths[through%len(s.paths)], map[string]string{
 		"X-GitHub-Event": "pull_request", "X-GitHub-Delivery": deliveryID(n), "X-Hub-Signature-256": "sha256=" + hex.EncodeToString(mac.Sum(nil)),
 	}, json.RawMessage(body))
-	if answered.Err != nil || answered.Status != http.StatusAccepted {
-		return received{}, false, nil
+	if err := answered.Check(http.StatusAccepted); err != nil {
+		return received{}, err
 	}
 	if err := json.Unmarshal(answered.Body, &got); err != nil {
-		return received{}, false, fmt.Errorf("decoding the response to delivery %d, %q: %w", n, answered.Body, err)
+		err = fmt.Errorf("decoding the response to delivery %d, %q: %w", n, answered.Body, err)
+		s.fail(err)
+		return received{}, err
 	}
-	return got, true, nil
+	return got, nil
 }
 
-// deliver repeats a delivery until the hook has accepted it. It calls fail if the hook's response
-// cannot be decoded.
+// deliver repeats a delivery until the hook has accepted it.
 func (s *source) deliver(ctx context.Context, n int) {
 	pause := time.NewTicker(100 * time.Millisecond)
 	defer pause.Stop()
 
 	for ctx.Err() == nil {
-		got, taken, err := s.post(ctx, n, n+s.tries[n])
-		if err != nil {
-			s.fail(err)
-			return
-		}
+		got, err := s.post(ctx, n, n+s.tries[n])
 		s.tries[n]++
-		if taken {
+		if err == nil {
 			s.answered[n] = got
 			s.taken.Add(1)
 			return
@@ -207,9 +204,9 @@ func (s *source) checkReplays(t *testing.T) {
 	for from := range 8 {
 		all.Go(func() {
 			for n := from; n < deliveries; n += 8 {
-				got, taken, err := s.post(t.Context(), n, 1)
-				if !taken || !got.Duplicate || got.RunID == nil || *got.RunID != *s.answered[n].RunID {
-					t.Errorf("delivery %d, sent again: got %+v, %v, %v; want %+v", n, got, taken, err, s.answered[n])
+				got, err := s.post(t.Context(), n, 1)
+				if err != nil || !got.Duplicate || got.RunID == nil || *got.RunID != *s.answered[n].RunID {
+					t.Errorf("delivery %d, sent again: got %+v, %v; want %+v", n, got, err, s.answered[n])
 				}
 			}
 		})
