@@ -3,6 +3,9 @@ package browser
 import (
 	"net/http"
 	"testing"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/fetch"
 )
 
 // TestDialogKeepsTypedText closes a dialog in every way that a user can. A dialog that contains
@@ -67,6 +70,36 @@ func TestDialogFootStays(t *testing.T) {
 		}
 		p.press("Escape")
 		p.isNot("dialog", "New agent")
+	}
+}
+
+// TestNewAgentFieldsStay opens the dialog for agents while its templates are loading. Their arrival
+// moves no field.
+func TestNewAgentFieldsStay(t *testing.T) {
+	t.Parallel()
+	p := open(t).signIn(signUp(t))
+	templates := fetch.EnableParams{Patterns: []*fetch.RequestPattern{{URLPattern: "*/api/agents/templates*"}}}
+	dialog := p.in("dialog", "New agent")
+	top := func() (y float64) {
+		p.until("measuring the field", func() error {
+			return dialog.in("textbox", "Name").ask(&y, `function () { return this.getBoundingClientRect().top }`)
+		})
+		return y
+	}
+	for _, s := range []screen{phone, desktop} {
+		p.resize(s)
+		call(p, fetch.Enable, templates) // pauses these requests
+		p.visit("/dashboard/agents?new=1")
+		dialog.sees("Loading")
+		was := top()
+		p.shot("new-agent-loading", s, "light")
+		call(p, fetch.Disable, cdp.Empty{}) // continues them
+		dialog.is("radio", "Researcher")
+		p.settled()
+		p.shot("new-agent-loaded", s, "light")
+		if now := top(); now != was {
+			t.Errorf("in a %v window the field Name has moved from %.0f to %.0f pixels", s, was, now)
+		}
 	}
 }
 

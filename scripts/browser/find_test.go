@@ -1,17 +1,22 @@
 package browser
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/chromedp/cdproto/accessibility"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/dom"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"parley/shared/testkit"
 )
 
 // area is a part of a page, identified by a path of roles and names. For each use, the part is
@@ -311,7 +316,8 @@ func (a area) click(role, name string) {
 }
 
 // hit scrolls to the area's element and clicks it as soon as it is visible, enabled, not covered
-// and at rest. It adds the click to the page's count of clicks; see journey.
+// and at rest. If the click does not reach the element, because the page has changed meanwhile, hit
+// clicks again. It adds the click to the page's count of clicks; see journey.
 func (a area) hit() {
 	a.p.t.Helper()
 	a.p.until("clicking "+a.String(), func() error { _, err := a.tryHit(); return err })
@@ -335,7 +341,38 @@ func (a area) tryHit() (runtime.RemoteObjectID, error) {
 	if at.Why != "" {
 		return "", errors.New(at.Why)
 	}
-	return object, a.p.mouse(at.X, at.Y)
+	if err := a.p.mouse(at.X, at.Y); err != nil {
+		return "", err
+	}
+	return object, a.p.reached(object)
+}
+
+// reached returns an error if the last click did not reach the element that the function target in
+// the page has measured. If the document is gone, the click has reached a link or a form.
+func (p *page) reached(element runtime.RemoteObjectID) error {
+	ctx, cancel := context.WithTimeout(p.ctx, testkit.Within(3*time.Second))
+	defer cancel()
+	defer p.found.whenGone(cancel)()
+
+	yes := true
+	result, err := chromedp.Call(ctx, runtime.CallFunctionOn, runtime.CallFunctionOnParams{
+		ObjectID: element, FunctionDeclaration: `function () { return missed() }`, AwaitPromise: &yes, ReturnByValue: &yes,
+	})
+	if err != nil {
+		p.found.forget()
+		return nil
+	}
+	if thrown := result.ExceptionDetails; thrown != nil {
+		return errors.New("a function threw: " + described(thrown))
+	}
+	var missed string
+	if err := json.Unmarshal(result.Result.Value, &missed); err != nil {
+		return fmt.Errorf("decoding %s: %w", result.Result.Value, err)
+	}
+	if missed != "" {
+		return errors.New(missed)
+	}
+	return nil
 }
 
 func (p *page) mouse(x, y float64) error {

@@ -7,7 +7,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
+
+	"github.com/chromedp/cdproto/input"
 )
 
 // wrong is an HTML page with every kind of fault for which tests of this package fail.
@@ -115,4 +118,56 @@ func TestHarnessClosesDialogs(t *testing.T) {
 	}
 
 	p.watch.forget()
+}
+
+// restless is a page that changes when the mouse moves to its button Keep or presses it. Its
+// address names the event and the change. The page lists the buttons that were clicked.
+const restless = `<!doctype html><html lang="en"><head><title>Restless</title><link rel="icon" href="data:,"></head><body><main><h1>Restless</h1>
+<p><button>Keep</button> <button>Drop</button></p><p><a href="/next">Next</a></p><p role="status"></p></main>
+<script>
+const [event, change] = location.hash.slice(1).split("-");
+const changes = {
+	swap: (keep) => keep.parentNode.append(keep),
+	replace: (keep) => keep.replaceWith(keep.cloneNode(true)),
+	disable: (keep) => { keep.disabled = true; setTimeout(() => { keep.disabled = false; }, 100); },
+};
+document.querySelector("button").addEventListener(event, (e) => changes[change](e.currentTarget), { once: true });
+addEventListener("click", (e) => {
+	if (e.target.closest("button")) document.querySelector("[role=status]").textContent += e.target.textContent + ",";
+});
+</script></body></html>`
+
+// TestHarnessClicksOnce clicks a button and a link of a page that changes between the measurement
+// and the click. Each gets exactly one click, and the other button gets none.
+func TestHarnessClicksOnce(t *testing.T) {
+	t.Parallel()
+	var next atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		if r.URL.Path == "/next" {
+			next.Add(1)
+		}
+		_, _ = io.WriteString(w, restless)
+	}))
+	t.Cleanup(server.Close)
+	p := open(t)
+	p.watch.talksTo(strings.TrimPrefix(server.URL, "http://"))
+	for i, change := range []string{
+		"mousemove-swap", "mousemove-replace", "mousemove-disable", "mousedown-swap", "mousedown-replace", "mousedown-disable",
+	} {
+		call(p, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMouseMoved}) // away from the button
+		p.visitURL(fmt.Sprintf("%s/%d#%s", server.URL, i, change))
+		p.click("button", "Keep")
+		p.settled()
+		if clicked, err := p.in("status", "").text(); err != nil || clicked != "Keep," {
+			t.Errorf("%s: buttons clicked = %q, %v, want Keep once", change, clicked, err)
+		}
+	}
+
+	p.click("link", "Next")
+	p.arrives("/next")
+	p.settled()
+	if n := next.Load(); n != 1 {
+		t.Errorf("the link was opened %d times", n)
+	}
 }

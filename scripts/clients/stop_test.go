@@ -12,11 +12,11 @@ func TestStop(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
 	s := withTestEnv(t)
-	message := "slowly " + strings.TrimSpace(strings.Repeat("word ", 400)) // the proxy breaks the connection before the end of this answer
+	agent := s.agent(t, map[string]any{"model": "openai/stub"})
+	message := "slowly " + agent + " " + strings.TrimSpace(strings.Repeat("word ", 400)) // the proxy breaks the connection before the end of this answer
 	leaving := s.faults(t).DropWhen(func() bool { return s.model.Count(message) > 0 })
 	var took struct{ Completion, Following, Chat, AGUI, MCP float64 } // in seconds, until the run was cancelled or the next answer arrived
-	decode(t, []byte(s.node(t, "stop.mjs", "STUB_ID="+s.agent(t, map[string]any{"model": "openai/stub"}),
-		"LEAVING_URL="+leaving.URL, "RETRIED="+message)), &took)
+	decode(t, []byte(s.node(t, "stop.mjs", "STUB_ID="+agent, "LEAVING_URL="+leaving.URL, "RETRIED="+message)), &took)
 	if n := s.model.Count(message); n != 2 || leaving.Faults() != 1 {
 		t.Errorf("a silent retry: %d calls of the model, %d faults", n, leaving.Faults())
 	}

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -377,15 +378,31 @@ func (u *workload) says(ctx context.Context, n int) {
 	u.keep(got, http.StatusOK, func(id string) { u.chats = append(u.chats, id) })
 }
 
-// uploadDocument uploads a document and waits until the document is ready or ctx ends.
+// uploadDocument uploads a document and waits until the document is ready or ctx ends. It records a
+// failure if the document cannot be read.
 func (u *workload) uploadDocument(ctx context.Context, n int) {
 	got := api.Send(context.WithoutCancel(ctx), http.MethodPost, u.owner.url+"/api/knowledge", map[string]string{"x-api-key": u.owner.key},
 		map[string]any{"name": fmt.Sprintf("%d.md", n), "content": "# Manual\n\nThe word of this document is " + documentWord(n) + ".\n"})
 	id := u.keep(got, http.StatusAccepted, func(id string) { u.documents = append(u.documents, id) })
-	for tick := time.NewTicker(50 * time.Millisecond); ; {
+	if id == "" {
+		return
+	}
+
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		read := u.owner.get(ctx, "/api/knowledge?id="+id)
+		if ctx.Err() != nil {
+			return
+		}
 		var d kept
-		if read := u.owner.get(ctx, "/api/knowledge?id="+id); json.Unmarshal(read.Body, &d) != nil || d.Status == "ready" {
-			tick.Stop()
+		if err := cmp.Or(read.Check(http.StatusOK), json.Unmarshal(read.Body, &d)); err != nil {
+			u.mu.Lock()
+			defer u.mu.Unlock()
+			u.failed = append(u.failed, fmt.Sprintf("reading document %d: %v: %s", n, err, read.Body))
+			return
+		}
+		if d.Status == "ready" {
 			return
 		}
 		<-tick.C

@@ -36,6 +36,7 @@ type received struct {
 // source sends deliveries to a hook, as GitHub does. It can use each of the ingresses.
 type source struct {
 	paths    []string
+	fail     context.CancelCauseFunc // stops the deliveries
 	taken    atomic.Int64
 	answered [deliveries]received
 	tries    [deliveries]int
@@ -43,19 +44,25 @@ type source struct {
 
 func deliveryID(n int) string { return fmt.Sprintf("delivery-%03d", n) }
 
-// post sends the nth delivery to the ingress that the argument through selects. It returns false
-// unless the hook has accepted the delivery.
-func (s *source) post(ctx context.Context, n, through int) (got received, taken bool) {
+// post sends the nth delivery to the ingress that the argument through selects. It returns an error
+// unless the hook has accepted the delivery. It calls fail if the hook's response cannot be
+// decoded.
+func (s *source) post(ctx context.Context, n, through int) (got received, err error) {
 	body := fmt.Sprintf(`{"action":"synchronize","number":%d,"pull_request":{"id":7}}`, n)
 	mac := hmac.New(sha256.New, []byte(hookSecret))
 	_, _ = mac.Write([]byte(body)) // a hash never fails
 	answered := api.Send(ctx, http.MethodPost, s.paths[through%len(s.paths)], map[string]string{
 		"X-GitHub-Event": "pull_request", "X-GitHub-Delivery": deliveryID(n), "X-Hub-Signature-256": "sha256=" + hex.EncodeToString(mac.Sum(nil)),
 	}, json.RawMessage(body))
-	if answered.Err != nil || answered.Status != http.StatusAccepted {
-		return received{}, false
+	if err := answered.Check(http.StatusAccepted); err != nil {
+		return received{}, err
 	}
-	return got, json.Unmarshal(answered.Body, &got) == nil
+	if err := json.Unmarshal(answered.Body, &got); err != nil {
+		err = fmt.Errorf("decoding the response to delivery %d, %q: %w", n, answered.Body, err)
+		s.fail(err)
+		return received{}, err
+	}
+	return got, nil
 }
 
 // deliver repeats a delivery until the hook has accepted it.
@@ -64,9 +71,9 @@ func (s *source) deliver(ctx context.Context, n int) {
 	defer pause.Stop()
 
 	for ctx.Err() == nil {
-		got, taken := s.post(ctx, n, n+s.tries[n])
+		got, err := s.post(ctx, n, n+s.tries[n])
 		s.tries[n]++
-		if taken {
+		if err == nil {
 			s.answered[n] = got
 			s.taken.Add(1)
 			return
@@ -114,13 +121,15 @@ func TestChaosCollecting(t *testing.T) {
 		"coalesce": map[string]any{"key": "{{pull_request.id}}", "windowSeconds": 5, "maxWaitSeconds": 20},
 	}).Want(t, http.StatusCreated).Into(t, &hook)
 
-	s := &source{}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+
+	s := &source{fail: fail}
 	for _, in := range ingresses {
 		s.paths = append(s.paths, in.url+"/api/hooks/receive/"+hook.ID)
 	}
-
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
 
 	sent := make(chan struct{})
 	go func() {
@@ -128,13 +137,16 @@ func TestChaosCollecting(t *testing.T) {
 		close(sent)
 	}()
 
-	eventually(t, time.Minute, "a third of the deliveries have been accepted", func() bool { return s.taken.Load() >= deliveries/3 })
+	accepted := func(n int64) func() bool {
+		return func() bool { return s.taken.Load() >= n || ctx.Err() != nil }
+	}
+	eventually(t, time.Minute, "a third of the deliveries have been accepted", accepted(deliveries/3))
 	sweepers[0].Kill9()
-	eventually(t, time.Minute, "half of the deliveries have been accepted", func() bool { return s.taken.Load() >= deliveries/2 })
+	eventually(t, time.Minute, "half of the deliveries have been accepted", accepted(deliveries/2))
 	ingresses[0].Kill9()
 	<-sent
 	if taken := s.taken.Load(); taken != deliveries {
-		t.Fatalf("accepted %d of %d deliveries", taken, deliveries)
+		t.Fatalf("accepted %d of %d deliveries: %v", taken, deliveries, context.Cause(ctx))
 	}
 
 	eventually(t, 40*time.Second, "all coalesced deliveries are released", func() bool { return c.number(t, "SELECT count(*) FROM collecting") == 0 })
@@ -192,9 +204,9 @@ func (s *source) checkReplays(t *testing.T) {
 	for from := range 8 {
 		all.Go(func() {
 			for n := from; n < deliveries; n += 8 {
-				got, taken := s.post(t.Context(), n, 1)
-				if !taken || !got.Duplicate || got.RunID == nil || *got.RunID != *s.answered[n].RunID {
-					t.Errorf("delivery %d, sent again: got %+v, %v; want %+v", n, got, taken, s.answered[n])
+				got, err := s.post(t.Context(), n, 1)
+				if err != nil || !got.Duplicate || got.RunID == nil || *got.RunID != *s.answered[n].RunID {
+					t.Errorf("delivery %d, sent again: got %+v, %v; want %+v", n, got, err, s.answered[n])
 				}
 			}
 		})

@@ -47,11 +47,54 @@ const middle = (element) => {
   return box && { x: box.left + box.width / 2, y: box.top + box.height / 2 };
 };
 
+// disabled reports whether a user cannot click an element, although it is visible.
+const disabled = (element) => element.disabled || element.getAttribute("aria-disabled") === "true";
+
+// words returns the words by which a user recognizes an element.
+const words = (element) => (element.ariaLabel ?? element.labels?.[0]?.textContent ?? element.textContent ?? "").trim();
+
+// described names an element by its control, which users know.
+const described = (element) => {
+  const control = element.closest?.("a, button, input, label, select, summary, textarea") ?? element;
+  return `${control.nodeName.toLowerCase()} “${words(control).slice(0, 40)}”`;
+};
+
+// aim is the click that target has prepared. Its member missed is undefined until a click arrives.
+// Then it is empty, or says what the click hit instead of the element.
+let aim;
+
+// reaches reports whether an event of the mouse uses the element of aim: the event passes through
+// the element or its label, or the page has replaced the element by an equal one.
+const reaches = (path) => path.some((node) => {
+  if (node === aim.element || (node.localName === "label" && node.control === aim.element)) return true;
+  return !aim.element.isConnected && node.localName === aim.element.localName && aim.words !== "" && words(node) === aim.words;
+});
+
+// This listener is the first to receive a click. A click that misses the element of aim has no
+// effect on the page, so the tests can click again.
+addEventListener("click", (event) => {
+  if (!aim || aim.missed !== undefined || !event.isTrusted) return;
+  const path = event.composedPath();
+  aim.missed = reaches(path) ? "" : `the click hit ${described(path[0])}`;
+  if (aim.missed === "") return;
+  event.preventDefault();
+  event.stopImmediatePropagation();
+}, true);
+
+// missed returns an empty string if the click that target has prepared has reached its element, and
+// otherwise the reason. If the page has received no click, it waits for a few frames.
+globalThis.missed = async () => {
+  for (let frames = 0; frames < 5 && aim.missed === undefined; frames++) await new Promise(requestAnimationFrame);
+  const { missed = "the click hit nothing" } = aim;
+  aim = undefined;
+  return missed;
+};
+
 // target scrolls to an element, and returns the point at which to click the element, or the reason
 // why the element cannot be clicked. An element that moves between two frames counts as not
 // clickable, because users could not hit it.
 globalThis.target = async (element) => {
-  if (element.disabled || element.getAttribute("aria-disabled") === "true") return { Why: "the element is disabled" };
+  if (disabled(element)) return { Why: "the element is disabled" };
   element.scrollIntoViewIfNeeded(true);
   const was = middle(element);
   await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
@@ -71,5 +114,6 @@ globalThis.target = async (element) => {
     return false;
   };
   if (!within(hit) && hit.closest("label")?.control !== element) return { Why: `${hit.nodeName.toLowerCase()}.${hit.className} covers the element` };
+  aim = { element, words: words(element), missed: undefined };
   return { X: x, Y: y, Why: "" };
 };

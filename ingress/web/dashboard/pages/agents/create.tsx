@@ -94,7 +94,7 @@ function From({ templates, from, choose }: { templates: ReturnType<typeof useLis
       <legend class="label">{Words.startFrom}</legend>
       <div class="beginnings">
         <Choice name={name} label={Words.anEmptyAgent} what={Words.youWriteInstructions} checked={from === empty} onChoose={() => choose(empty)} autofocus />
-        <Loaded query={templates}>
+        <Loaded query={templates} room="13rem">
           {(found) => found.map((t) => <Choice key={t.id} name={name} label={t.name} what={t.description} checked={from === t.id} onChoose={() => choose(t.id)} />)}
         </Loaded>
       </div>
