@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"net/http"
@@ -95,7 +96,7 @@ func TestPasswords(t *testing.T) {
 	t.Parallel()
 	p := NewPasswords(0, PasswordCost)
 	stored := func(password string, schemes ...string) string {
-		hash, err := p.Hash(t.Context(), password, schemes)
+		hash, err := p.Hash(t.Context(), "", password, schemes)
 		if err != nil || !strings.HasPrefix(hash, "$argon2id$v=19$m=19456,t=2,p=1$") {
 			t.Fatalf("hash %q, %v", hash, err)
 		}
@@ -111,12 +112,12 @@ func TestPasswords(t *testing.T) {
 		t.Errorf("without a scheme, %s has the salt of %s", other, first)
 	}
 	for password, want := range map[string]bool{"correct horse": true, "correct horses": false} {
-		hashes, err := p.Hashes(t.Context(), password, []string{scheme(first)})
+		hashes, err := p.Hashes(t.Context(), "", password, []string{scheme(first)})
 		if err != nil || slices.Contains(hashes, first) != want {
 			t.Errorf("%s: %q, %v", password, hashes, err)
 		}
 	}
-	if hashes, err := p.Hashes(t.Context(), "no account", nil); err != nil || len(hashes) > 0 {
+	if hashes, err := p.Hashes(t.Context(), "", "no account", nil); err != nil || len(hashes) > 0 {
 		t.Errorf("no account: %q, %v", hashes, err)
 	}
 	if same, err := argon2id.ComparePasswordAndHash("battery staple", second); err != nil || !same {
@@ -130,22 +131,20 @@ func TestPasswords(t *testing.T) {
 func TestPasswordsAreBounded(t *testing.T) {
 	t.Parallel()
 	const callers = 200
-	p := &Passwords{slots: make(chan struct{}, 1)}
-	p.slots <- struct{}{} // occupies the only slot
+	q := occupiedQueue(t)
 	refused, entered := make(chan error, callers), make(chan struct{}, callers)
 	var inside, limit atomic.Int32
 	var wg sync.WaitGroup
 	for range callers {
 		wg.Go(func() {
-			leave, err := p.enter(t.Context())
-			if err != nil {
+			if err := q.enter(t.Context(), "client"); err != nil {
 				refused <- err
 				return
 			}
 			limit.Store(max(limit.Load(), inside.Add(1)))
 			inside.Add(-1)
 			entered <- struct{}{}
-			leave()
+			q.leave()
 		})
 	}
 	for range callers - waitersPerSlot { // these callers are rejected while the slot is occupied
@@ -154,9 +153,97 @@ func TestPasswordsAreBounded(t *testing.T) {
 			t.Errorf("beyond the queue: %v", err)
 		}
 	}
-	<-p.slots // frees the slot
+	q.leave() // frees the slot
 	wg.Wait()
-	if len(entered) != waitersPerSlot || len(refused) != 0 || limit.Load() != 1 || p.waiting.Load() != 0 {
-		t.Errorf("%d entered, %d refused late, %d at a time, %d still counted", len(entered), len(refused), limit.Load(), p.waiting.Load())
+	if len(entered) != waitersPerSlot || len(refused) != 0 || limit.Load() != 1 {
+		t.Errorf("%d entered, %d refused late, %d at a time", len(entered), len(refused), limit.Load())
+	}
+	wantIdle(t, q)
+}
+
+// TestPasswordClientsTakeTurns lets one client fill the queue. A request of another client then
+// replaces one of the first client's requests, and is next. Two clients get at most half of the
+// queue each.
+func TestPasswordClientsTakeTurns(t *testing.T) {
+	t.Parallel()
+	q := occupiedQueue(t)
+	flood := waitFor(t, q, "flood", waitersPerSlot)
+	if _, waits, err := q.add("flood"); waits || err == nil {
+		t.Errorf("one more of the same client: %t, %v", waits, err)
+	}
+	first := waitFor(t, q, "other", 1)
+	if admitted := <-flood[waitersPerSlot-1].admitted; admitted {
+		t.Error("the newest request was admitted")
+	}
+	q.leave() // the turn of the first client, which waited earlier
+	q.leave()
+	if !<-flood[0].admitted || !<-first[0].admitted {
+		t.Error("the clients do not take turns")
+	}
+
+	waitFor(t, q, "flood", 2)
+	waitFor(t, q, "other", waitersPerSlot/2)
+	if _, waits, err := q.add("other"); waits || err == nil {
+		t.Errorf("more than half of the queue: %t, %v", waits, err)
+	}
+	for range waitersPerSlot + 1 {
+		q.leave()
+	}
+	wantIdle(t, q)
+}
+
+// TestPasswordsWaitersLeave cancels waiting requests. The slot then goes to the other requests, and
+// also if a request is cancelled after it was admitted.
+func TestPasswordsWaitersLeave(t *testing.T) {
+	t.Parallel()
+	q := occupiedQueue(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 2 * waitersPerSlot {
+		if err := q.enter(ctx, "gone"); !errors.Is(err, context.Canceled) {
+			t.Errorf("cancelled: %v", err)
+		}
+	}
+	list := waitFor(t, q, "here", 3)
+	if !q.remove("here", list[1]) || q.remove("here", list[1]) {
+		t.Error("a request is not removed once")
+	}
+	for range 3 {
+		q.leave()
+	}
+	if !<-list[0].admitted || !<-list[2].admitted || len(list[1].admitted) != 0 {
+		t.Error("the others are not admitted")
+	}
+	wantIdle(t, q)
+}
+
+// occupiedQueue returns a queue with one slot, which is in use.
+func occupiedQueue(t *testing.T) *passwordQueue {
+	t.Helper()
+	q := newPasswordQueue(1)
+	if err := q.enter(t.Context(), "occupant"); err != nil {
+		t.Fatal(err)
+	}
+	return q
+}
+
+// waitFor adds waiting requests of a client.
+func waitFor(t *testing.T, q *passwordQueue, client string, requests int) (added []*passwordWaiter) {
+	t.Helper()
+	for range requests {
+		w, waits, err := q.add(client)
+		if !waits {
+			t.Fatalf("%s does not wait: %v", client, err)
+		}
+		added = append(added, w)
+	}
+	return added
+}
+
+// wantIdle checks that the slot is free and that nothing of the requests is left.
+func wantIdle(t *testing.T, q *passwordQueue) {
+	t.Helper()
+	if q.free != 1 || q.waiting != 0 || len(q.clients) != 0 || len(q.turns) != 0 {
+		t.Errorf("%d free, %d waiting, clients %v, turns %v", q.free, q.waiting, q.clients, q.turns)
 	}
 }

@@ -4,13 +4,10 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"runtime"
 	"slices"
 	"strings"
-	"sync/atomic"
-	"time"
 
 	"github.com/alexedwards/argon2id"
 	"golang.org/x/crypto/argon2"
@@ -20,24 +17,13 @@ import (
 // with one thread.
 var PasswordCost = argon2id.Params{Memory: 19 * 1024, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 
-const (
-	// passwordWait is the longest time for which a request waits for a slot.
-	passwordWait = 5 * time.Second
-	// waitersPerSlot is the maximum number of requests that wait for each slot. With this limit,
-	// every request waits less than two seconds.
-	waitersPerSlot = 64
-)
-
-var errPasswordsBusy = errors.New("too many simultaneous password checks")
-
 // Passwords hashes and checks passwords, a few at a time, because each hash occupies a core and a
-// lot of memory, and any client can request one. It rejects requests that would have to wait too
-// long. It is safe for concurrent use. A process uses a single Passwords.
+// lot of memory, and any client can request one. Waiting clients take turns. It rejects requests that
+// would have to wait too long. It is safe for concurrent use. A process uses a single Passwords.
 type Passwords struct {
-	cost    argon2id.Params
-	slots   chan struct{} // one element for each hash in progress
-	waiting atomic.Int32  // requests that wait for a slot
-	dummy   string        // scheme for the hash that is computed if no account has the email address
+	cost  argon2id.Params
+	queue *passwordQueue
+	dummy string // scheme for the hash that is computed if no account has the email address
 }
 
 // NewPasswords returns Passwords that compute as many hashes at a time as there are slots. If slots
@@ -49,7 +35,7 @@ func NewPasswords(slots int, cost argon2id.Params) *Passwords {
 
 	// The dummy scheme has the current cost, so that hashing takes as long as with the scheme of an
 	// account.
-	p := &Passwords{cost: cost, slots: make(chan struct{}, slots)}
+	p := &Passwords{cost: cost, queue: newPasswordQueue(slots)}
 	p.dummy = p.newScheme()
 	return p
 }
@@ -61,19 +47,19 @@ func NewPasswords(slots int, cost argon2id.Params) *Passwords {
 // Hash returns the text to store for a password. It hashes the normalized form of the password. It
 // uses the first of the schemes that has the current cost. If there is none, it uses a new scheme.
 // The error is overloaded if no slot becomes free, or a problem of the password. The caller stores
-// the text; the same password under the same scheme has the same text.
-func (p *Passwords) Hash(ctx context.Context, password string, schemes []string) (string, error) {
+// the text; the same password under the same scheme has the same text. client is the client's
+// network address in the form of DemoClient.
+func (p *Passwords) Hash(ctx context.Context, client, password string, schemes []string) (string, error) {
 	password, err := NormalizePassword(password)
 	if err != nil {
 		return "", err
 	}
 
 	// Only hashing needs a slot, because it is the expensive part.
-	leave, err := p.enter(ctx)
-	if err != nil {
+	if err := p.queue.enter(ctx, client); err != nil {
 		return "", err
 	}
-	defer leave()
+	defer p.queue.leave()
 	if i := slices.IndexFunc(schemes, func(scheme string) bool { return strings.HasPrefix(scheme, p.prefix()) }); i >= 0 {
 		return hash(schemes[i], password)
 	}
@@ -84,13 +70,12 @@ func (p *Passwords) Hash(ctx context.Context, password string, schemes []string)
 // password's normalized form and for the form as typed. Without schemes it returns nil but takes as
 // long as with one scheme, so that the response time does not reveal which email addresses have
 // accounts. The caller compares the returned texts with the stored texts. The error is overloaded
-// if no slot becomes free.
-func (p *Passwords) Hashes(ctx context.Context, password string, schemes []string) (hashes []string, err error) {
-	leave, err := p.enter(ctx)
-	if err != nil {
+// if no slot becomes free. client is the client's network address in the form of DemoClient.
+func (p *Passwords) Hashes(ctx context.Context, client, password string, schemes []string) (hashes []string, err error) {
+	if err := p.queue.enter(ctx, client); err != nil {
 		return nil, err
 	}
-	defer leave()
+	defer p.queue.leave()
 
 	under := schemes
 	if len(schemes) == 0 {
@@ -136,33 +121,4 @@ func hash(scheme, password string) (string, error) {
 
 	key := argon2.IDKey([]byte(password), salt, cost.Iterations, cost.Memory, cost.Parallelism, PasswordCost.KeyLength)
 	return scheme + "$" + base64.RawStdEncoding.EncodeToString(key), nil
-}
-
-// enter waits briefly for a slot. It returns overloaded if none becomes free. The caller must call
-// leave after the computation. The wait is at most passwordWait.
-func (p *Passwords) enter(ctx context.Context) (leave func(), err error) {
-	leave = func() { <-p.slots }
-	select {
-	case p.slots <- struct{}{}:
-		return leave, nil
-	default:
-	}
-
-	// If more requests waited, the last ones would be rejected in any case, only later.
-	if int(p.waiting.Add(1)) > waitersPerSlot*cap(p.slots) {
-		p.waiting.Add(-1)
-		return nil, busy(errPasswordsBusy)
-	}
-	defer p.waiting.Add(-1)
-
-	timer := time.NewTimer(passwordWait)
-	defer timer.Stop()
-	select {
-	case p.slots <- struct{}{}:
-		return leave, nil
-	case <-timer.C:
-		return nil, busy(errPasswordsBusy)
-	case <-ctx.Done():
-		return nil, fmt.Errorf("waiting to check a password: %w", ctx.Err())
-	}
 }

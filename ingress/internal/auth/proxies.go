@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"net"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -30,12 +31,13 @@ func peer(req *http.Request) netip.Addr {
 	return at.Addr().Unmap().WithZone("")
 }
 
-// OnThisMachine reports whether the client runs on this machine: the connection comes from
-// loopback, and neither the headers nor the settings show that it comes through a proxy. The
-// endpoint /metrics accepts such clients without authorization.
+// OnThisMachine reports whether the client is a program on this machine: the connection comes from
+// loopback, neither the headers nor the settings show that it comes through a proxy, and it is not a
+// browser that shows another site's page. The endpoint /metrics accepts such clients without
+// authorization.
 func (p Proxies) OnThisMachine(req *http.Request) bool {
 	addr := peer(req)
-	if !addr.IsLoopback() || p.Trust(addr) {
+	if !addr.IsLoopback() || p.Trust(addr) || !isLocalHost(req.Host) {
 		return false
 	}
 
@@ -47,6 +49,19 @@ func (p Proxies) OnThisMachine(req *http.Request) bool {
 		}
 	}
 	return true
+}
+
+// isLocalHost reports whether the Host header has an IP address, localhost, or a name without a dot.
+// The owner of any other name could let it resolve to 127.0.0.1, and a page of that name could then
+// read the responses (DNS rebinding).
+func isLocalHost(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
+		return true
+	}
+	return !strings.Contains(host, ".") || strings.HasSuffix(strings.ToLower(host), ".localhost")
 }
 
 // ClientAddr returns the client's IP address: the rightmost address in X-Forwarded-For that does

@@ -109,9 +109,10 @@ func TestSignupForm(t *testing.T) {
 func TestLoginPageExplainsLinks(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
+	host := "localhost:8080"
 	page := func(address string) string {
 		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/login", nil)
-		req.RemoteAddr = address
+		req.RemoteAddr, req.Host = address, host
 		return string(w.send(req).body)
 	}
 	contains := func(address string, parts ...string) {
@@ -136,6 +137,10 @@ func TestLoginPageExplainsLinks(t *testing.T) {
 	contains(elsewhere, "<code>bin/parley reset-password <var>email</var></code>", link)
 	if page := page(elsewhere); strings.Contains(page, "owner@parley.local") {
 		t.Errorf("the page for a client on another machine contains the account's address:\n%s", page)
+	}
+	host = "evil.example:8080"
+	if page := page(here); strings.Contains(page, "owner@parley.local") {
+		t.Errorf("the page for a name that resolves to this machine contains the account's address:\n%s", page)
 	}
 	ada := w.signUp("ada@example.com")
 	if page := string(w.do("GET", "/dashboard", "", ada.cookie).body); !strings.Contains(page, "bin/parley reset-password") {

@@ -144,3 +144,37 @@ func TestAFloodOfLogins(t *testing.T) {
 		t.Errorf("answers %v", counts)
 	}
 }
+
+// TestLoginsOfOneAddressDoNotBlockOthers sends logins with correct passwords from one client
+// address, more than can wait. Then a login from another address is still the next one, although it
+// would have found no room in the queue.
+func TestLoginsOfOneAddressDoNotBlockOthers(t *testing.T) {
+	t.Parallel()
+	w := newTestEnv(t, manyRequests)
+	w.api.account.Passwords = auth.NewPasswords(1, auth.PasswordCost)
+	const accounts, each = 8, 25 // each account may have 30 attempts at a time from an address
+	victim := w.signUp("victim@example.com")
+	var emails []string
+	for n := range accounts {
+		emails = append(emails, w.signUp("flood"+strconv.Itoa(n)+"@example.com").email)
+	}
+
+	answers := make(chan answer, accounts*each)
+	var wg sync.WaitGroup
+	for n := range accounts * each {
+		wg.Go(func() {
+			answers <- w.do("POST", "/api/auth/login", `{"email":"`+emails[n%accounts]+`","password":"`+password+`"}`)
+		})
+	}
+	answered, refused := 0, false
+	for !refused && answered < accounts*each { // a refusal shows that the queue is full
+		got := <-answers
+		answered++
+		refused = got.status == http.StatusServiceUnavailable
+	}
+	w.logInFrom(victim.email, "Phone", "198.51.100.7")
+	if left := accounts*each - answered - len(answers); !refused || left < 20 {
+		t.Errorf("refused %t, %d logins of the flood left after the other address's login", refused, left)
+	}
+	wg.Wait()
+}

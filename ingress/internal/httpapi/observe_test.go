@@ -192,14 +192,17 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// metrics requests /metrics from an address.
+// metrics requests /metrics from an address. The header Host is localhost by default.
 func (w *testEnv) metrics(from string, headers ...string) answer {
 	w.t.Helper()
 	req := httptest.NewRequestWithContext(w.t.Context(), "GET", "/metrics", nil)
-	req.RemoteAddr = from
+	req.RemoteAddr, req.Host = from, "localhost:8080"
 	for _, h := range headers {
-		name, value, _ := strings.Cut(h, ": ")
-		req.Header.Add(name, value)
+		if name, value, _ := strings.Cut(h, ": "); name == "Host" {
+			req.Host = value
+		} else {
+			req.Header.Add(name, value)
+		}
 	}
 	return w.send(req)
 }
@@ -217,6 +220,13 @@ func TestMetricsAreForOperators(t *testing.T) {
 	}{
 		"this machine":               {here, nil, true},
 		"this machine, IPv6":         {"[::1]:1", nil, true},
+		"this machine, by address":   {here, []string{"Host: 127.0.0.1:8080"}, true},
+		"this machine, IPv6 address": {here, []string{"Host: [::1]"}, true},
+		"this machine, by its name":  {here, []string{"Host: build-7:8080"}, true},
+		"this machine, a subdomain":  {here, []string{"Host: parley.LOCALHOST"}, true},
+		"a rebound name":             {here, []string{"Host: evil.example:8080"}, false},
+		"a rebound name, no port":    {here, []string{"Host: 127.0.0.1.evil.example"}, false},
+		"a rebound name, final dot":  {here, []string{"Host: evil.example."}, false},
 		"another machine":            {elsewhere, nil, false},
 		"a proxy":                    {proxy, nil, false},
 		"for loopback, by a proxy":   {proxy, []string{"X-Forwarded-For: 127.0.0.1"}, false},

@@ -15,6 +15,7 @@ import (
 // fields may have their zero values. All attempts at a run must have the same tools and the same
 // message, because the journal refers to these tools and this message.
 type Input struct {
+	Organization string // id of the organization; see llm.Request
 	System       string
 	History      []Turn // earlier turns of the session, oldest first, already shortened by [Fit]
 	OmittedTurns int    // number of older turns that Fit left out

@@ -162,7 +162,8 @@ func (r *run) request(left int64) llm.Request {
 		choice = r.in.Client.Choice
 	}
 	return llm.Request{
-		Output: output, Settings: r.in.Settings, ToolChoice: choice, Correction: r.repaired && len(r.messages) == r.rejected+2,
+		Organization: r.in.Organization,
+		Output:       output, Settings: r.in.Settings, ToolChoice: choice, Correction: r.repaired && len(r.messages) == r.rejected+2,
 		System: r.system, Messages: r.messages, Tools: r.tools, MaxTokens: maxTokens,
 		SessionStart: len(r.in.History) == 0 && r.in.OmittedTurns == 0,
 	}

@@ -26,9 +26,12 @@ type Info struct {
 
 // Request is the input of one model call.
 type Request struct {
-	System   string
-	Messages []Message // oldest first; the last message is a user message or a tool result
-	Tools    []ToolSpec
+	// Organization is the id of the organization that makes the call, or empty. It is not sent to
+	// the provider: circuit breakers keep the faults of organizations apart.
+	Organization string
+	System       string
+	Messages     []Message // oldest first; the last message is a user message or a tool result
+	Tools        []ToolSpec
 	// ToolChoice restricts the use of Tools. It is domain.ChoiceAuto, ChoiceNone, ChoiceRequired,
 	// or the name of a tool that the model must call. Empty means ChoiceAuto.
 	ToolChoice string

@@ -150,9 +150,10 @@ func (r *Runner) input(ctx context.Context, a *attempt, turns []sessiondb.Turn) 
 		return nil, err
 	}
 	in := &agentloop.Input{
-		Settings: a.settings,
-		System:   prompt + absentNote(tools.Absent) + furtherNote(asked.Instructions),
-		Message:  asked.Message, Data: asked.Data, Model: model, Tools: tools.Registry, Limits: r.cfg.Limits, Price: r.cfg.Price,
+		Organization: a.claim.OrganizationID,
+		Settings:     a.settings,
+		System:       prompt + absentNote(tools.Absent) + furtherNote(asked.Instructions),
+		Message:      asked.Message, Data: asked.Data, Model: model, Tools: tools.Registry, Limits: r.cfg.Limits, Price: r.cfg.Price,
 	}
 
 	if in.Contract, err = contractFor(asked, cfg); err != nil {

@@ -138,7 +138,7 @@ func (h *Handler) acceptNew(
 ) (accountdb.Account, error) {
 	var account accountdb.Account
 	err := h.countSignup(c, func() error {
-		hash, err := h.hash(c.Request.Context(), invited.Email, body.Password.Value)
+		hash, err := h.hash(c, invited.Email, body.Password.Value)
 		if err != nil {
 			return err
 		}
@@ -219,7 +219,7 @@ func (h *Handler) resetPassword(c *gin.Context, body resetBody) (accountdb.Accou
 	}
 
 	ctx := c.Request.Context()
-	hash, err := h.hash(ctx, user.Email, body.Password)
+	hash, err := h.hash(c, user.Email, body.Password)
 	if err != nil {
 		return accountdb.Account{}, "", login, err
 	}

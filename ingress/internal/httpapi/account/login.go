@@ -1,7 +1,6 @@
 package account
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -189,7 +188,7 @@ func (h *Handler) signup(c *gin.Context) error {
 func (h *Handler) signUp(c *gin.Context, body signupBody) (account accountdb.Account, token string, login accountdb.NewLogin, err error) {
 	err = h.countSignup(c, func() error {
 		// Hashing is expensive, so it comes after the limit.
-		hash, err := h.hash(c.Request.Context(), body.Email, body.Password)
+		hash, err := h.hash(c, body.Email, body.Password)
 		if err != nil {
 			return err
 		}
@@ -287,7 +286,8 @@ func (h *Handler) logIn(c *gin.Context, body loginBody) (accountdb.Account, stri
 func (h *Handler) authenticate(c *gin.Context, email, password string) (userID, hash string, err error) {
 	ctx, client := c.Request.Context(), h.Auth.ClientAddr(c.Request).String()
 	only := false // if true, only accounts that have logged in from this client address before may match
-	undo, err := h.Logins.begin(email, h.Auth.DemoClient(c.Request), func() bool {
+	address := h.Auth.DemoClient(c.Request)
+	undo, err := h.Logins.begin(email, address, func() bool {
 		only = true
 		known, err := h.AccountsDB.LoggedInFrom(ctx, email, client)
 		return err == nil && known
@@ -301,7 +301,7 @@ func (h *Handler) authenticate(c *gin.Context, email, password string) (userID, 
 	schemes, err := h.AccountsDB.PasswordSchemes(ctx, email)
 	if err == nil {
 		var hashes []string
-		if hashes, err = h.Passwords.Hashes(ctx, password, schemes); err == nil {
+		if hashes, err = h.Passwords.Hashes(ctx, address, password, schemes); err == nil {
 			userID, hash, err = h.AccountsDB.ByPassword(ctx, email, hashes, client, only)
 		}
 	}
@@ -315,12 +315,13 @@ func (h *Handler) authenticate(c *gin.Context, email, password string) (userID, 
 
 // hash returns the hash to store for a password of the account with the email address. It does not
 // check the rules for new passwords.
-func (h *Handler) hash(ctx context.Context, email, password string) (string, error) {
+func (h *Handler) hash(c *gin.Context, email, password string) (string, error) {
+	ctx := c.Request.Context()
 	schemes, err := h.AccountsDB.PasswordSchemes(ctx, email)
 	if err != nil {
 		return "", err
 	}
-	return h.Passwords.Hash(ctx, password, schemes)
+	return h.Passwords.Hash(ctx, h.Auth.DemoClient(c.Request), password, schemes)
 }
 
 // logout handles POST /api/auth/logout: it ends the login session of the request. With

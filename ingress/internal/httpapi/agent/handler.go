@@ -53,12 +53,13 @@ type RunCanceller interface {
 type Handler struct {
 	Deps
 
-	checks *ratelimit.Failures // counts checks by organization
+	checks      *ratelimit.Failures // counts checks by organization
+	conversions *conversions        // of OpenAPI documents
 }
 
 // New returns a Handler.
 func New(deps Deps) *Handler {
-	return &Handler{deps, ratelimit.NewFailures(deps.ChecksPerMinute, time.Minute, time.Now)}
+	return &Handler{deps, ratelimit.NewFailures(deps.ChecksPerMinute, time.Minute, time.Now), newConversions()}
 }
 
 // Routes returns the routes of the handler. Templates are public. Members may read agents and

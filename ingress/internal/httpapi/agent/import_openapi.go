@@ -145,7 +145,7 @@ func (h *Handler) importOpenAPI(c *gin.Context) error {
 		return err
 	}
 
-	endpoints, skipped, err := body.convert()
+	endpoints, skipped, err := h.convert(c.Request.Context(), org, &body)
 	if err == nil {
 		err = body.checkOrigins(endpoints)
 	}
@@ -186,6 +186,16 @@ func (h *Handler) importOpenAPI(c *gin.Context) error {
 	}
 	httpx.WriteVersion(c, http.StatusOK, agent.Version, checkState(agent.LastCheck), view)
 	return nil
+}
+
+// convert converts the document of a body; see conversions for its limits.
+func (h *Handler) convert(ctx context.Context, org string, body *importBody) ([]domain.Endpoint, []skippedView, error) {
+	leave, err := h.conversions.enter(ctx, org)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer leave()
+	return body.convert()
 }
 
 // checkVersion returns an error if the request requires another version of the agent. This check

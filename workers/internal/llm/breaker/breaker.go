@@ -85,6 +85,7 @@ type circuit struct {
 	*gobreaker.TwoStepCircuitBreaker[struct{}]
 	opened atomic.Pointer[time.Time] // time at which the breaker last opened
 	broken atomic.Bool               // the last fault was a truncated answer
+	others separation                // lets calls of organizations without faults through
 }
 
 // newCircuit returns a closed breaker. Only transient failures of the provider count as faults.
@@ -153,9 +154,9 @@ func (m *model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 	if ctx.Err() != nil {
 		return m.Model.Stream(ctx, req, emit) // returns the context's error
 	}
-	report, err := m.circuit.Allow()
+	report, err := m.allow(req.Organization)
 	if err != nil {
-		return llm.Response{}, m.circuit.refusal(err)
+		return llm.Response{}, err
 	}
 
 	// Report each call to the breaker exactly once, even if the call panics.
@@ -163,9 +164,9 @@ func (m *model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 	outcome := error(errUnfinished)
 	defer func() { once.Do(func() { report(outcome) }) }()
 
-	if m.circuit.State() == gobreaker.StateHalfOpen {
+	if m.circuit.State() != gobreaker.StateClosed {
 		// An answer may take two minutes. Its first piece already proves that the provider works,
-		// so it closes the breaker for other calls.
+		// so it lets other calls through.
 		next := emit
 		emit = func(d llm.Delta) {
 			once.Do(func() { report(nil) })
@@ -179,4 +180,20 @@ func (m *model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 		m.circuit.broken.Store(fault.Kind == llm.KindTruncated)
 	}
 	return res, err
+}
+
+// allow returns the function that reports the outcome of a call, or the error of a rejected call.
+// An open breaker still lets calls of organizations through that caused no fault; see separation.
+func (m *model) allow(organization string) (report func(error), err error) {
+	count, err := m.circuit.Allow()
+	if err == nil {
+		return func(outcome error) {
+			m.circuit.others.record(organization, outcome)
+			count(outcome)
+		}, nil
+	}
+	if !m.circuit.others.admit(organization) {
+		return nil, m.circuit.refusal(err)
+	}
+	return func(outcome error) { m.circuit.others.finish(organization, outcome) }, nil
 }

@@ -169,6 +169,76 @@ func TestOneProbeAtATime(t *testing.T) {
 	})
 }
 
+// TestFaultsOfOneOrganization opens a breaker with the timeouts of one organization, at a provider
+// that answers the requests of another. The other organization's calls go on, also during the test
+// calls of the first one.
+func TestFaultsOfOneOrganization(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := &organizations{failing: map[string]bool{"a": true}}
+		p := breaker.New(provider{"m": m})
+		ask := func(organization string) error {
+			guarded, err := p.Model("m")
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = guarded.Stream(t.Context(), llm.Request{Organization: organization}, func(llm.Delta) {})
+			return err
+		}
+		for range 20 {
+			_ = ask("a")
+		}
+		for range 6 {
+			<-time.After(11 * time.Second)
+			_ = ask("a") // the breaker's test call
+			for range 3 {
+				if err := ask("b"); err != nil {
+					t.Errorf("another organization's call: %v", err)
+				}
+			}
+		}
+		if m.calls["a"] != 5+6 || m.calls["b"] != 18 {
+			t.Errorf("calls %v", m.calls)
+		}
+
+		m.failing["b"], m.failing["c"] = true, true // now the provider is down
+		for range 20 {
+			_, _ = ask("b"), ask("c")
+		}
+		if m.calls["b"] != 19 || m.calls["c"] != 1 {
+			t.Errorf("calls to a provider that is down: %v", m.calls)
+		}
+
+		clear(m.failing)
+		<-time.After(11 * time.Second)
+		for _, organization := range []string{"a", "b", "c"} {
+			if err := ask(organization); err != nil {
+				t.Errorf("%s, after the outage: %v", organization, err)
+			}
+		}
+	})
+}
+
+// organizations is a model whose calls time out for some organizations. It counts the calls.
+type organizations struct {
+	failing map[string]bool
+	calls   map[string]int
+}
+
+func (o *organizations) Info() llm.Info { return llm.Info{Name: "p/m", ContextTokens: 1} }
+
+func (o *organizations) Stream(_ context.Context, req llm.Request, emit func(llm.Delta)) (llm.Response, error) {
+	if o.calls == nil {
+		o.calls = map[string]int{}
+	}
+	o.calls[req.Organization]++
+	if o.failing[req.Organization] {
+		return llm.Response{}, llm.NewError(llm.KindTimeout, nil)
+	}
+	emit(llm.Delta{Text: "hi"})
+	return llm.Response{Text: "hi"}, nil
+}
+
 func TestWhatIsNoFault(t *testing.T) {
 	t.Parallel()
 	lasting := llm.NewError(llm.KindBadResponse, nil)

@@ -16,6 +16,8 @@
 //     for a long answer.
 //   - A call that the caller cancelled.
 //
-// An open breaker rejects calls immediately. The error contains the delay before a retry. Its kind
-// is llm.KindTruncated if the last fault was a truncated answer, and otherwise llm.KindUnavailable.
+// An open breaker rejects calls immediately, except those of organizations that caused no fault:
+// requests of one organization can exceed the time limits of a provider that works. The error
+// contains the delay before a retry. Its kind is llm.KindTruncated if the last fault was a truncated
+// answer, and otherwise llm.KindUnavailable.
 package breaker
