@@ -58,7 +58,7 @@ export class RunStream implements AsyncIterable<RunEvent> {
   async *[Symbol.asyncIterator](): AsyncGenerator<RunEvent, void, undefined> {
     const maxFailures = this.#transport.retries(this.#options);
     for (let failures = 0; this.#run === undefined; ) {
-      const connection = await this.#open(maxFailures - failures);
+      const connection = await this.#open(failures);
       if (!connection) return; // the run has no event after the last known one
       let broken: unknown = new ConnectionError("the stream ended before the run finished");
 
@@ -75,7 +75,7 @@ export class RunStream implements AsyncIterable<RunEvent> {
       }
 
       if (!(broken instanceof ConnectionError) || ++failures > maxFailures) throw broken;
-      await sleep(backoff(failures - 1) / 2, this.#options.signal);
+      await sleep(backoff(failures - 1), this.#options.signal);
     }
   }
 
@@ -105,11 +105,12 @@ export class RunStream implements AsyncIterable<RunEvent> {
 
   /**
    * Opens the stream. It returns undefined if the last known event is the last event of the run.
+   * The argument is the number of consecutive failures before this call.
    */
-  async #open(maxRetries: number): Promise<Opened | undefined> {
+  async #open(failures: number): Promise<Opened | undefined> {
     const call = this.#request(this.#runId);
     const headers = { ...call.headers, Accept: "text/event-stream", "Last-Event-ID": this.#lastEventId };
-    const opened = await this.#transport.open({ ...call, headers }, { ...this.#options, maxRetries });
+    const opened = await this.#transport.open({ ...call, headers }, this.#options, failures);
     if (opened.response.headers.get("content-type")?.startsWith("text/event-stream")) return opened;
     opened.bounds.close();
     if (opened.response.status === 204) return undefined;

@@ -110,16 +110,19 @@ export class Transport {
 
   /**
    * Sends a call and returns its response with an unread body. The caller must read and close it.
+   * Earlier failures of the caller count as retries and lengthen the pauses.
    */
-  async open(call: Call, options: RequestOptions): Promise<Opened> {
-    return this.#persist(call, options, async (response, bounds) => ({ response, bounds }));
+  async open(call: Call, options: RequestOptions, failures = 0): Promise<Opened> {
+    return this.#persist(call, options, async (response, bounds) => ({ response, bounds }), failures);
   }
 
-  async #persist<T>(call: Call, options: RequestOptions, take: (response: Response, bounds: Bounds) => Promise<T>): Promise<T> {
+  async #persist<T>(
+    call: Call, options: RequestOptions, take: (response: Response, bounds: Bounds) => Promise<T>, failures = 0,
+  ): Promise<T> {
     const { fetch, baseUrl } = this.#settings;
     const url = baseUrl + call.path + formatQuery(call.query);
     const init = this.#newInit(call);
-    for (let failures = 0; ; failures++) {
+    for (; ; failures++) {
       const bounds = new Bounds(options.signal);
       bounds.restartTimeout(this.timeout(options));
       try {

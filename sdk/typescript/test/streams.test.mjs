@@ -124,6 +124,12 @@ test("it gives up if no more events arrive", async (t) => {
   const away = client([events(begun), broken()]);
   await assert.rejects(all(away.parley.chat.stream(message)), sdk.ConnectionError);
   assert.equal(away.asked.length, 1 + 2);
+  made.length = 0;
+  const patient = client([events(begun), broken("ECONNREFUSED")], { maxRetries: 4 });
+  await assert.rejects(all(patient.parley.chat.stream(message)), sdk.ConnectionError);
+  assert.equal(patient.asked.length, 1 + 4);
+  assert.equal(made.length, 4);
+  assert.ok(made.every((ms, i) => ms >= 250 * 2 ** i && ms <= 500 * 2 ** i), `pauses of a stream: ${made}`);
   const once = client([events(begun), broken()], { maxRetries: 0 });
   await assert.rejects(all(once.parley.chat.stream(message)), sdk.ConnectionError);
   assert.equal(once.asked.length, 1);
