@@ -71,29 +71,37 @@ func TestDocuments(t *testing.T) {
 // provesDelivery matches commands that are whole proofs of delivery, which use much CPU time.
 var provesDelivery = regexp.MustCompile(`parley prove .*--kill`)
 
-// sampled returns all blocks except whole proofs, of which it keeps one. The seed determines which.
-// It also keeps proofs with --sabotage, which show that a proof can fail, and those without --kill,
-// which kill each part of the service. If it omits no block, omitted is empty.
+// sabotages matches commands that are proofs with a fault, which must fail.
+var sabotages = regexp.MustCompile(`parley prove .*--sabotage`)
+
+// sampled returns all blocks except whole proofs. Of these, it keeps one without --sabotage, and one
+// with --sabotage, which shows that a proof can fail. The seed determines which. It also keeps
+// proofs without --kill, which kill each part of the service. If it omits no block, omitted is
+// empty.
 func sampled(blocks []fenced.Block, seed uint64) (kept, omitted []fenced.Block) {
-	proves := func(b fenced.Block) bool {
-		return b.Language == "sh" && provesDelivery.MatchString(b.Text) && !strings.Contains(b.Text, "--sabotage")
-	}
-	long := 0
+	var honest, sabotaged []fenced.Block
 	for _, b := range blocks {
-		if proves(b) {
-			long++
+		switch {
+		case b.Language != "sh" || !provesDelivery.MatchString(b.Text):
+		case sabotages.MatchString(b.Text):
+			sabotaged = append(sabotaged, b)
+		default:
+			honest = append(honest, b)
 		}
 	}
 
-	chosen := rand.New(rand.NewPCG(seed, 0)).IntN(max(long, 1))
-	for _, b := range blocks {
-		if proves(b) {
-			if chosen--; chosen != -1 {
-				omitted = append(omitted, b)
-				continue
-			}
+	random := rand.New(rand.NewPCG(seed, 0))
+	for _, proofs := range [][]fenced.Block{honest, sabotaged} {
+		if len(proofs) > 0 {
+			chosen := random.IntN(len(proofs))
+			omitted = append(omitted, slices.Delete(slices.Clone(proofs), chosen, chosen+1)...)
 		}
-		kept = append(kept, b)
+	}
+
+	for _, b := range blocks {
+		if !slices.Contains(omitted, b) {
+			kept = append(kept, b)
+		}
 	}
 	return kept, omitted
 }
@@ -117,15 +125,18 @@ func blocksToRun(t *testing.T, root, document string) []fenced.Block {
 func TestSampled(t *testing.T) {
 	t.Parallel()
 	var blocks []fenced.Block
-	for n, text := range []string{"echo", "parley prove --kill nats", "parley prove --json --kill nats", "parley prove --json", "parley prove --kill x", "parley prove --sabotage --kill"} {
+	for n, text := range []string{
+		"echo", "parley prove --kill nats", "parley prove --json --kill nats", "parley prove --json", "parley prove --kill x",
+		"parley prove --kill x --sabotage keys", "parley prove --kill x --sabotage ledger",
+	} {
 		blocks = append(blocks, fenced.Block{Line: n, Language: "sh", Text: text})
 	}
 	chosen := map[int]bool{}
 	for seed := range uint64(50) {
 		kept, omitted := sampled(blocks, seed)
 		again, _ := sampled(blocks, seed)
-		if len(kept) != 4 || len(omitted) != 2 || !slices.Contains(kept, blocks[0]) || !slices.Contains(kept, blocks[3]) ||
-			!slices.Contains(kept, blocks[5]) || !slices.Equal(kept, again) {
+		if len(kept) != 4 || len(omitted) != 3 || !slices.Contains(kept, blocks[0]) || !slices.Contains(kept, blocks[3]) ||
+			slices.Contains(kept, blocks[5]) == slices.Contains(kept, blocks[6]) || !slices.Equal(kept, again) {
 			t.Fatalf("seed %d: %v", seed, kept)
 		}
 		for _, b := range kept {

@@ -221,6 +221,9 @@ func (r *reader) shell(t *testing.T, where, commands string) {
 		t.Fatalf("%s ended with %d\n%s%s%s\n%s", where, got.code, got.stdout, got.stderr, output, started)
 	}
 
+	if sabotages.MatchString(commands) && !strings.Contains(string(output), "failed with status 1,") {
+		t.Errorf("%s: the proof did not fail\n%s", where, output)
+	}
 	t.Logf("%s\n%.2000s", where, output)
 }
 

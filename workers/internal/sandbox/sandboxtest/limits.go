@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/shared/testkit"
 	"parley/workers/internal/sandbox"
 	"parley/workers/internal/sandbox/python"
 )
@@ -80,6 +81,10 @@ func (s *suite) exceedAll(t *testing.T, cases []excess) {
 		n := len(cases)
 		cases = slices.DeleteFunc(cases, func(e excess) bool { return !e.brief })
 		t.Logf("only %d of %d programs are run with %s, because its sandboxes start slowly", len(cases), n, s.backend.Name())
+	} else if testing.Short() {
+		n := len(cases)
+		cases = sampled(cases, testkit.Seed(t))
+		t.Logf("NOT TESTED with -short: %d of %d programs that exceed their limits", n-len(cases), n)
 	}
 
 	stop := make(chan struct{})
@@ -96,6 +101,24 @@ func (s *suite) exceedAll(t *testing.T, cases []excess) {
 	for i, e := range cases {
 		t.Run(e.name, func(t *testing.T) { s.verify(t, e, all[i]) })
 	}
+}
+
+// sampled returns all programs with the field brief, and a half of the others. The seed determines
+// which.
+func sampled(cases []excess, seed uint64) []excess {
+	var others []string
+	for _, e := range cases {
+		if !e.brief {
+			others = append(others, e.name)
+		}
+	}
+
+	var omitted []string
+	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // not a secret
+	for _, i := range random.Perm(len(others))[:len(others)/2] {
+		omitted = append(omitted, others[i])
+	}
+	return slices.DeleteFunc(slices.Clone(cases), func(e excess) bool { return slices.Contains(omitted, e.name) })
 }
 
 // measure returns the duration of an empty program.
