@@ -15,6 +15,7 @@ file=$1 unfinished=$1.unfinished begun=$SECONDS
 umask 077
 
 [ ! -e "$file" ] || fail "$file already exists"
+[ -d "$(dirname "$file")" ] || fail "the directory $(dirname "$file") does not exist"
 if [ -n "${DATABASE_URL:-}" ]; then
 	locate
 elif [ -n "${DATA_DIR:-}" ]; then

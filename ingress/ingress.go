@@ -153,10 +153,15 @@ type Ingress struct {
 	draining atomic.Bool          // Run has begun to stop; /readyz reports it
 }
 
+// Check returns a *config.InvalidError for the first invalid setting. It opens no connections.
+func Check(cfg Config) error {
+	return config.Invalid(cfg.Runs.Check(), cfg.Ingress.Check(), cfg.Documents.Check(), cfg.Outbound.Check(), cfg.Secrets.Check())
+}
+
 // New validates the settings and builds the edge. It opens no port and starts no goroutine that
 // outlives an error. The errors describe invalid settings.
 func New(cfg Config, deps Deps) (*Ingress, error) {
-	if err := cmp.Or(cfg.Runs.Check(), cfg.Ingress.Check(), cfg.Documents.Check(), cfg.Outbound.Check(), cfg.Secrets.Check()); err != nil {
+	if err := Check(cfg); err != nil {
 		return nil, err
 	}
 

@@ -58,6 +58,9 @@ func UpFrom(ctx context.Context, db *sql.DB, files fs.FS) error {
 	if err := refuseOldSchema(ctx, db); err != nil {
 		return err
 	}
+	if err := refuseOtherLogins(ctx, db); err != nil {
+		return err
+	}
 
 	sources := provider.ListSources()
 	newest := sources[len(sources)-1].Version
@@ -129,6 +132,21 @@ func refuseOldSchema(ctx context.Context, db *sql.DB) error {
 		return errOldSchema
 	}
 	return nil
+}
+
+// refuseOtherLogins returns an error if the login does not own the tables of a migrated database.
+// The error names the owner.
+func refuseOtherLogins(ctx context.Context, db *sql.DB) error {
+	var login, owner string
+	err := db.QueryRowContext(ctx, `SELECT current_user, pg_get_userbyid(relowner) FROM pg_class
+		WHERE oid = to_regclass('public.function_files') AND NOT pg_has_role(relowner, 'MEMBER')`).Scan(&login, &owner)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil
+	case err != nil:
+		return fmt.Errorf("checking the owner of the tables: %w", err)
+	}
+	return fmt.Errorf("%s may not migrate the database, because %s owns its tables; set DATABASE_URL to the URL of the owner", login, owner)
 }
 
 // sleep waits for the duration d. If ctx ends earlier, it returns the context's cause. Tests of

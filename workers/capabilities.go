@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -47,7 +48,7 @@ func (w *Workers) Capabilities() []Capability {
 // require, and closes them again, which takes seconds. If the settings are invalid, the result is a
 // single entry with the error.
 func Survey(cfg Config) []Capability {
-	if err := cfg.Workers.Check(); err != nil {
+	if err := cmp.Or(cfg.Workers.Check(), checkPrices(cfg.Workers)); err != nil {
 		return []Capability{{Name: "settings", State: strings.ReplaceAll(err.Error(), "\n", "; ")}}
 	}
 	list := []Capability{modelCapability(cfg), cgroupCapability(cgroup.Open)}
@@ -151,10 +152,7 @@ func cgroupCapability(open func() (*cgroup.Root, error)) Capability {
 // modelCapability describes the default model. It checks the keys and addresses in the settings,
 // but sends no request to a provider.
 func modelCapability(cfg Config) Capability {
-	models, err := providers.New(providers.Config{
-		OpenAIAPIKey: cfg.OpenAIAPIKey, OpenAIBaseURL: cfg.OpenAIBaseURL,
-		AnthropicAPIKey: cfg.AnthropicAPIKey, AnthropicBaseURL: cfg.AnthropicBaseURL, DefaultModel: cfg.DefaultModel,
-	})
+	models, err := providers.New(providerSettings(cfg.Runs, cfg.Workers))
 	if err != nil {
 		return Capability{Name: "model", State: oneLine(err)}
 	}

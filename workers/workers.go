@@ -134,7 +134,7 @@ type Workers struct {
 // interpreters, which may take seconds, but fetches no work. If it fails, nothing is left open. An
 // error about a setting names the setting.
 func New(cfg Config, deps Deps) (*Workers, error) {
-	if err := check(cfg); err != nil {
+	if err := Check(cfg); err != nil {
 		return nil, err
 	}
 
@@ -158,12 +158,9 @@ func New(cfg Config, deps Deps) (*Workers, error) {
 		return nil, fmt.Errorf("setting up models: %w", err)
 	}
 
-	w.models, err = providers.New(providers.Config{
-		Around:       observer.Provider,
-		OpenAIAPIKey: cfg.OpenAIAPIKey, OpenAIBaseURL: cfg.OpenAIBaseURL,
-		AnthropicAPIKey: cfg.AnthropicAPIKey, AnthropicBaseURL: cfg.AnthropicBaseURL, DefaultModel: cfg.DefaultModel,
-	})
-	if err != nil {
+	models := providerSettings(cfg.Runs, cfg.Workers)
+	models.Around = observer.Provider
+	if w.models, err = providers.New(models); err != nil {
 		return nil, fmt.Errorf("setting up models: %w", err)
 	}
 
@@ -296,9 +293,10 @@ func (w *Workers) close() error {
 	return errors.Join(errs...)
 }
 
-// check validates the settings of the configured roles. Its error names the setting.
-func check(cfg Config) error {
-	if err := cmp.Or(cfg.Runs.Check(), cfg.Documents.Check(), cfg.Workers.Check()); err != nil {
+// Check returns a *config.InvalidError for the first invalid setting of the configured roles. It
+// opens no connections.
+func Check(cfg Config) error {
+	if err := config.Invalid(cfg.Runs.Check(), cfg.Documents.Check(), cfg.Workers.Check(), CheckModels(cfg.Runs, cfg.Workers)); err != nil {
 		return err
 	}
 	for _, role := range cfg.Roles {
@@ -307,9 +305,37 @@ func check(cfg Config) error {
 		}
 	}
 	if needsSecrets(cfg.Roles) {
-		return cfg.Secrets.Check()
+		return config.Invalid(cfg.Secrets.Check())
 	}
 	return nil
+}
+
+// CheckModels returns an error if MODEL_PRICES cannot be parsed, or if DEFAULT_MODEL does not exist.
+// config.Workers.Check leaves both settings to this function, because only workers know the models.
+func CheckModels(runs config.Runs, w config.Workers) error {
+	if err := checkPrices(w); err != nil {
+		return err
+	}
+	if _, err := providers.New(providerSettings(runs, w)); err != nil {
+		return fmt.Errorf("setting up models: %w", err)
+	}
+	return nil
+}
+
+// checkPrices returns an error if MODEL_PRICES cannot be parsed.
+func checkPrices(w config.Workers) error {
+	if _, err := llm.ParsePrices(w.ModelPrices); err != nil {
+		return fmt.Errorf("reading MODEL_PRICES: %w", err)
+	}
+	return nil
+}
+
+// providerSettings returns the settings of the model providers.
+func providerSettings(runs config.Runs, w config.Workers) providers.Config {
+	return providers.Config{
+		OpenAIAPIKey: w.OpenAIAPIKey, OpenAIBaseURL: w.OpenAIBaseURL,
+		AnthropicAPIKey: w.AnthropicAPIKey, AnthropicBaseURL: w.AnthropicBaseURL, DefaultModel: runs.DefaultModel,
+	}
 }
 
 // setUpAgent sets up the runner of the role agent, and the servers that check models and list them.

@@ -32,8 +32,8 @@ type Servers struct {
 	NATSReplicas int    `name:"nats-replicas" env:"NATS_REPLICAS" default:"1" help:"Replicas of the job stream in a NATS cluster, set at its creation: 1, 3 or 5."`
 }
 
-// Require returns an error if an address is missing, or if the number of replicas is not possible.
-// It is for processes that start no servers themselves.
+// Require returns an error if an address is missing or invalid. It is for processes that start no
+// servers themselves.
 func (s Servers) Require() error {
 	if s.DatabaseURL == "" {
 		return errors.New("DATABASE_URL is not set: set it to the URL of a PostgreSQL server")
@@ -41,7 +41,18 @@ func (s Servers) Require() error {
 	if s.NATSURL == "" {
 		return errors.New("NATS_URL is not set: set it to the URL of a NATS server with JetStream")
 	}
-	if s.NATSReplicas < 0 || s.NATSReplicas > 5 {
+	return s.Check()
+}
+
+// Check returns an error for the first invalid setting. An address may be missing. The errors do
+// not contain DATABASE_URL, because it may contain a password.
+func (s Servers) Check() error {
+	isURL := strings.HasPrefix(s.DatabaseURL, "postgres://") || strings.HasPrefix(s.DatabaseURL, "postgresql://")
+	switch {
+	// Connection strings such as "host=db dbname=parley" are accepted, too.
+	case s.DatabaseURL != "" && !isURL && (strings.Contains(s.DatabaseURL, "://") || !strings.Contains(s.DatabaseURL, "=")):
+		return errors.New("DATABASE_URL must begin with postgres://")
+	case s.NATSReplicas < 0 || s.NATSReplicas > 5:
 		return fmt.Errorf("NATS_REPLICAS must be between 1 and 5, not %d", s.NATSReplicas)
 	}
 	return nil

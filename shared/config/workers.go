@@ -42,7 +42,7 @@ const (
 )
 
 // Check returns an error for the first invalid setting. Zero limits mean the default.
-// MODEL_PRICES is checked by its parser.
+// workers.CheckModels checks MODEL_PRICES.
 func (w Workers) Check() error {
 	switch {
 	case w.WorkerConcurrency < 0:

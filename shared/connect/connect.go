@@ -27,7 +27,7 @@ type Servers struct {
 func Open(
 	cfg config.Servers, keys config.Secrets, name string, conns int, tracer *tracing.Tracer, log zerolog.Logger,
 ) (*Servers, error) {
-	if err := cfg.Require(); err != nil {
+	if err := config.Invalid(cfg.Require()); err != nil {
 		return nil, err
 	}
 

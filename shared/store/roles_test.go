@@ -87,7 +87,12 @@ func TestAnOwnerWithoutRightsMigratesWithAnAdministratorsHelp(t *testing.T) {
 	wantService(t, ownDSN, "")
 
 	member, memberPassword := login(t, super, ` IN ROLE parley_app`)
-	wantService(t, loginAs(t, dsn, owner, member, memberPassword), "")
+	memberDSN := loginAs(t, dsn, owner, member, memberPassword)
+	wantService(t, memberDSN, "")
+	err = migrations.Up(t.Context(), testkit.SQL(t, memberDSN))
+	if err == nil || !strings.Contains(err.Error(), owner+" owns its tables; set DATABASE_URL") {
+		t.Errorf("migrating as the service's login: %v", err)
+	}
 	stranger, strangerPassword := login(t, super, "")
 	wantService(t, loginAs(t, dsn, owner, stranger, strangerPassword), "GRANT parley_app")
 }

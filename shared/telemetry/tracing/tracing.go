@@ -51,7 +51,7 @@ func Open(ctx context.Context, cfg config.Telemetry, service string, log zerolog
 		return &Tracer{}, nil
 	}
 
-	if err := cfg.Check(); err != nil {
+	if err := config.Invalid(cfg.Check()); err != nil {
 		return nil, err
 	}
 

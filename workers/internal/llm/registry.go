@@ -35,7 +35,7 @@ func NewRegistry(fallback string, providers map[string]Provider, known ...string
 		r.known[name] = true
 	}
 	if _, err := r.Resolve(fallback); err != nil {
-		return nil, fmt.Errorf("resolving default model %q: %w", fallback, err)
+		return nil, fmt.Errorf("resolving DEFAULT_MODEL %q: %w", fallback, err)
 	}
 	return r, nil
 }

@@ -195,6 +195,12 @@ func TestConfigRejectsInvalidSettings(t *testing.T) { //nolint:paralleltest // u
 		{"TOOL_CONCURRENCY", "-1", "", "TOOL_CONCURRENCY must not be negative"},
 		{"TOOL_CONCURRENCY", "-1", "ingress", ""},
 		{"SECRETS_KEY", "short", "", "SECRETS_KEY is invalid"},
+		{"DATABASE_URL", "db:5432", "", "DATABASE_URL must begin with postgres://"},
+		{"DATABASE_URL", "host=db dbname=parley", "", ""},
+		{"NATS_REPLICAS", "-1", "", "NATS_REPLICAS must be"},
+		{"MODEL_PRICES", "openai/gpt-5-mini", "", "reading MODEL_PRICES"},
+		{"MODEL_PRICES", "openai/gpt-5-mini", "ingress", ""},
+		{"DEFAULT_MODEL", "openai/gpt-5-mini", "", "resolving DEFAULT_MODEL"},
 	} {
 		t.Run(c.name+" "+c.value+" "+c.roles, func(t *testing.T) {
 			env := map[string]string{c.name: c.value}

@@ -101,5 +101,6 @@ func newParser(c *commands, options ...kong.Option) *kong.Kong {
 		kong.Help(cli.PrintHelp), kong.ShortHelp(cli.PrintUsage), kong.ShortUsageOnError(),
 		cli.WholeNumbers(reflect.Int, strconv.IntSize), cli.WholeNumbers(reflect.Int64, 64),
 	}
+	c.Config.CheckModels = workers.CheckModels
 	return kong.Must(c, append(own, options...)...)
 }

@@ -15,6 +15,7 @@ import (
 
 	"parley/deploy/standalone/internal/console"
 	parley "parley/sdk/go"
+	"parley/shared/config"
 	"parley/shared/domain"
 	"parley/shared/lifecycle"
 )
@@ -79,6 +80,7 @@ func TestCode(t *testing.T) {
 		"late":                   {t.Context(), exit(ExitNotEnded, "x"), 4},
 		"Ctrl-C":                 {signalled, refused, 130},
 		"not UTF-8":              {t.Context(), fmt.Errorf("x: %w", &parley.TextError{Field: "message"}), 80},
+		"wrong setting":          {t.Context(), fmt.Errorf("x: %w", config.Invalid(errors.New("PORT"))), 80},
 		"SIGTERM":                {ended, errors.New("x"), 143},
 	} {
 		if got := Code(c.ctx, c.err); got != c.want {

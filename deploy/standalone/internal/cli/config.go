@@ -40,6 +40,10 @@ type Config struct {
 	DataDir          string   `name:"data-dir" env:"DATA_DIR" default:"./.data" group:"standalone" help:"Where parley up keeps its data."`
 	Roles            []string `name:"roles" env:"ROLES" enum:"ingress,agent,tool,ingest,sweep,voice,notify" group:"workers" help:"Show the settings of parley serve with these roles; default: the settings of parley up."`
 	JSON             bool     `name:"json" help:"Print JSON instead of a table."`
+
+	// CheckModels checks the settings of models. Only the workers, which this package does not
+	// import, know the models.
+	CheckModels func(config.Runs, config.Workers) error `kong:"-"`
 }
 
 // Help returns the description for the manual page of the command.
@@ -104,20 +108,17 @@ func (c *Config) print(con *console.Console, list []setting) error {
 // check returns an error if the service would not start with the settings. The error describes the
 // first invalid setting.
 func (c *Config) check() error {
-	err := cmp.Or(c.Runs.Check(), c.Telemetry.Check(), c.Documents.Check())
+	err := cmp.Or(c.Servers.Check(), c.Runs.Check(), c.Telemetry.Check(), c.Documents.Check())
 	if c.reads("ingress") {
 		err = cmp.Or(err, c.Ingress.Check())
 	}
 	if c.reads("workers") {
-		err = cmp.Or(err, c.Workers.Check())
+		err = cmp.Or(err, c.Workers.Check(), c.CheckModels(c.Runs, c.Workers))
 	}
 	if c.SecretsKey != "" {
 		err = cmp.Or(err, c.Secrets.Check())
 	}
-	if err != nil {
-		return &coded{ExitArguments, err}
-	}
-	return nil
+	return config.Invalid(err)
 }
 
 // reads reports whether the selected roles use a group of settings.

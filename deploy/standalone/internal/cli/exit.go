@@ -13,6 +13,7 @@ import (
 
 	"parley/deploy/standalone/internal/console"
 	parley "parley/sdk/go"
+	"parley/shared/config"
 	"parley/shared/domain"
 	"parley/shared/lifecycle"
 )
@@ -73,6 +74,9 @@ func Code(ctx context.Context, err error) int {
 		return known.code
 	}
 	if _, is := errors.AsType[*kong.ParseError](err); is {
+		return ExitArguments
+	}
+	if _, is := errors.AsType[*config.InvalidError](err); is {
 		return ExitArguments
 	}
 	if _, is := errors.AsType[*parley.TextError](err); is {

@@ -1,6 +1,7 @@
 package standalone
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
@@ -71,14 +72,19 @@ func (u *Up) Run(ctx context.Context) (err error) {
 		}
 	}
 
+	log := telemetry.Logger(u.Logging, "parley")
+	telemetry.WarnOfRemovedSettings(log)
+	// Starting the servers takes seconds, so settings are checked before.
+	if err := u.check(); err != nil {
+		return err
+	}
+
 	// The port is reserved before the servers start, so that a port in use is noticed at once.
 	listener, busy, err := listen(ctx, u.Host, u.Port)
 	if err != nil {
 		return err
 	}
 
-	log := telemetry.Logger(u.Logging, "parley")
-	telemetry.WarnOfRemovedSettings(log)
 	tracer, err := tracing.Open(ctx, u.Telemetry, "parley", log)
 	if err != nil {
 		return err
@@ -109,6 +115,30 @@ func (u *Up) Run(ctx context.Context) (err error) {
 	return group.Run(ctx)
 }
 
+// check returns an error for the first invalid setting.
+func (u *Up) check() error {
+	if err := config.Invalid(u.Telemetry.Check(), u.Servers.Check()); err != nil {
+		return err
+	}
+	return cmp.Or(workers.Check(u.workers(nil)), ingress.Check(u.ingress()))
+}
+
+// workers returns the settings of the workers.
+func (u *Up) workers(ownPorts []int) workers.Config {
+	return workers.Config{
+		Runs: u.Runs, Secrets: u.Secrets, Documents: u.Documents, Workers: u.Workers, Telemetry: u.Telemetry, Roles: workers.Roles,
+		OwnPorts: ownPorts,
+	}
+}
+
+// ingress returns the settings of the ingress.
+func (u *Up) ingress() ingress.Config {
+	return ingress.Config{
+		Runs: u.Runs, Secrets: u.Secrets, Documents: u.Documents, Outbound: u.Outbound, Ingress: u.Ingress,
+		OpenAIBaseURL: u.OpenAIBaseURL,
+	}
+}
+
 // assemble adds the servers, the workers and the ingress to the group, and returns the banner. The
 // workers and the ingress do not run before group.Run. If assemble fails, the group contains the
 // parts that must be stopped.
@@ -121,24 +151,18 @@ func (u *Up) assemble(
 	}
 
 	metrics := srv.Metrics(true)
-	w, err := workers.New(workers.Config{ //nolint:contextcheck // it has its own timeouts
-		Runs: u.Runs, Secrets: u.Secrets, Documents: u.Documents, Workers: u.Workers, Telemetry: u.Telemetry, Roles: workers.Roles,
-		OwnPorts: ownPorts(u.Servers, listener.Addr()),
-	}, workers.Deps{Store: srv.Store, Bus: srv.Bus, Log: log, Metrics: metrics, Tracer: tracer})
+	w, err := workers.New(u.workers(ownPorts(u.Servers, listener.Addr())), //nolint:contextcheck // it has its own timeouts
+		workers.Deps{Store: srv.Store, Bus: srv.Bus, Log: log, Metrics: metrics, Tracer: tracer})
 	if err != nil {
 		return nil, err
 	}
 
 	group.Add("workers", w.Run)
 	u.DefaultModel = w.DefaultModel()
-	in, err := ingress.New(ingress.Config{
-		Runs: u.Runs, Secrets: u.Secrets, Documents: u.Documents, Outbound: u.Outbound, Ingress: u.Ingress,
-		OpenAIBaseURL: u.OpenAIBaseURL,
-	},
-		ingress.Deps{
-			Store: srv.Store, Bus: srv.Bus, Log: log, Metrics: metrics, Tracer: tracer, Listener: listener,
-			Owner: ownerEmail, Program: programName(os.Args[0]),
-		})
+	in, err := ingress.New(u.ingress(), ingress.Deps{
+		Store: srv.Store, Bus: srv.Bus, Log: log, Metrics: metrics, Tracer: tracer, Listener: listener,
+		Owner: ownerEmail, Program: programName(os.Args[0]),
+	})
 	if err != nil {
 		return nil, err
 	}
