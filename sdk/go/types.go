@@ -1814,8 +1814,7 @@ type Message struct {
 	// True if the turn alone has more than 8 MiB: `content` is its beginning, without citations. The
 	// run has the whole answer.
 	ContentCut *bool `json:"contentCut,omitzero"`
-	// True if a spoken answer was interrupted: `content` is the part that was played. The run has the
-	// whole answer.
+	// True if the answer was interrupted: `content` is the part that was played or shown.
 	Interrupted *bool `json:"interrupted,omitzero"`
 }
 

@@ -2471,10 +2471,7 @@ export interface Message {
    * run has the whole answer.
    */
   contentCut?: true;
-  /**
-   * True if a spoken answer was interrupted: `content` is the part that was played. The run has the
-   * whole answer.
-   */
+  /** True if the answer was interrupted: `content` is the part that was played or shown. */
   interrupted?: true;
 }
 

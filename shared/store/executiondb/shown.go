@@ -52,6 +52,31 @@ func shownTexts(ctx context.Context, tx *sqlx.Tx, orgs, runs []string) (map[stri
 	return shown, nil
 }
 
+// keepShown stores texts of cancelled runs for the histories of their sessions, unless a text of the
+// run is stored already, which is the one that the client has received. shown is a result of
+// shownTexts for runs of the given rows.
+//
+// keepShown must be called after the rows in the table runs were written: as in SavePlayback, they
+// are locked before the rows in heard.
+func keepShown(ctx context.Context, tx *sqlx.Tx, rows []openRow, shown map[string]string) error {
+	var runs, orgs, texts []string
+	for _, row := range rows {
+		if text := shown[row.ID]; text != "" {
+			runs, orgs, texts = append(runs, row.ID), append(orgs, row.OrganizationID), append(texts, text)
+		}
+	}
+	if len(runs) == 0 {
+		return nil
+	}
+	_, err := tx.ExecContext(ctx, `INSERT INTO heard (run_id, org_id, text, audio_ms)
+		SELECT run_id, org_id, text, 0 FROM unnest($1::text[], $2::text[], $3::text[]) AS t (run_id, org_id, text)
+		ORDER BY run_id COLLATE "C" ON CONFLICT DO NOTHING`, pq.Array(runs), pq.Array(orgs), pq.Array(texts))
+	if err != nil {
+		return fmt.Errorf("storing the texts that clients have received: %w", err)
+	}
+	return nil
+}
+
 // answerText returns the text of the answer in a chunk of events. It skips unreadable events,
 // because they must not prevent a run from ending.
 func answerText(lines []byte) string {

@@ -123,6 +123,9 @@ func closeRuns(ctx context.Context, tx *sqlx.Tx, rows []openRow, how verdict) ([
 	finished, err := finish(outcomes, func(dest any, query string, args ...any) error {
 		return tx.SelectContext(ctx, dest, query, args...)
 	})
+	if err == nil {
+		err = keepShown(ctx, tx, rows, shown)
+	}
 	for i := range ended {
 		ended[i].Followers = finished.followers[ended[i].RunID]
 	}

@@ -443,7 +443,7 @@ func messagesFor(turn sessiondb.SessionTurn) []message {
 	answered.ID, answered.Role, answered.Content = id.Derived(id.Message, turn.RunID, roleAssistant), roleAssistant, ""
 	answered.Citations, answered.Attachments = turn.Citations, nil
 
-	// If a spoken answer was interrupted, show the part that the user has heard.
+	// If the answer was interrupted, show the part that the user has heard or read.
 	switch {
 	case turn.Heard != nil:
 		answered.Content, answered.Interrupted = *turn.Heard, true

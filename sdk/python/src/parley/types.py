@@ -3542,9 +3542,7 @@ class Message(TypedDict):
     """
 
     interrupted: NotRequired[Literal[True]]
-    """True if a spoken answer was interrupted: `content` is the part that was played. The run
-    has the whole answer.
-    """
+    """True if the answer was interrupted: `content` is the part that was played or shown."""
 
 
 class SessionWithMessages(TypedDict):
