@@ -16,7 +16,7 @@ const (
 	// maxOutputDepth is the maximum nesting of a schema for answers; the root has depth 1.
 	maxOutputDepth = 16
 	maxOutput      = 1 << 20   // bytes of an answer
-	outputEffort   = 1_000_000 // maximum work of checking an answer; a unit takes up to 2 µs if nothing matches
+	outputEffort   = 1_000_000 // maximum work of checking an answer; see Schema.validate
 	// maximum number of mismatches that are returned; more would not help the model to correct its
 	// answer
 	maxMismatches = 20
@@ -79,7 +79,7 @@ func (s *Schema) Mismatches(answer []byte) []Mismatch {
 		return []Mismatch{{Message: err.Error()}}
 	}
 
-	err = s.validate(value, outputEffort)
+	err = s.validate(value, len(answer), outputEffort)
 	if mismatch, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
 		found := sortedProblems(mismatch)
 		list := make([]Mismatch, 0, min(len(found), maxMismatches))

@@ -15,8 +15,11 @@ const (
 	maxSchema = 64 << 10
 	// maximum size of the arguments of a call in bytes
 	maxArguments = 256 << 10
-	// maxEffort bounds the work of a check. A unit takes much less than a microsecond.
+	// maximum work of checking the arguments of a call; see Schema.validate
 	maxEffort = 400_000
+	// Work of a check by the library that is allowed for any value, and for each byte of the value. A
+	// unit takes up to 2 µs if nothing matches.
+	baseEffort, byteEffort = 50_000, 8
 
 	address = "parley://arguments/schema" // the URL of a schema; it is never fetched
 )
@@ -30,7 +33,7 @@ var (
 	errUnknown   = errors.New(`a pattern that cannot be checked is used in "not", "if" or "patternProperties"`)
 	errBroken    = errors.New("it cannot be read")
 	errUnchecked = errors.New("the value cannot be checked")
-	errTooLarge  = errors.New("the value is too large to be checked")
+	errTooLarge  = errors.New("the value takes too much work to be checked")
 )
 
 // Schema is a compiled JSON Schema. It is safe for concurrent use. Quick checks run in parallel;
@@ -129,12 +132,14 @@ func (s *Schema) Check(arguments json.RawMessage) error {
 	if _, ok := value.(map[string]any); !ok {
 		return errNotObject
 	}
-	return readable(s.validate(value, maxEffort))
+	return readable(s.validate(value, len(arguments), maxEffort))
 }
 
-// validate checks a decoded value with the given maximum work. A mismatch is a
-// *jsonschema.ValidationError. Other errors are errTooLarge and errUnchecked.
-func (s *Schema) validate(value any, effort int) (err error) {
+// validate checks a decoded value with the given maximum work. The argument size is the size of its
+// JSON in bytes. A check by the library of a small value has a lower limit, because a few bytes can
+// otherwise cause the same work as a large value. A mismatch is a *jsonschema.ValidationError.
+// Other errors are errTooLarge and errUnchecked.
+func (s *Schema) validate(value any, size, effort int) (err error) {
 	if quickMatch(s.quick, value, effort) {
 		return nil
 	}
@@ -148,7 +153,7 @@ func (s *Schema) validate(value any, effort int) (err error) {
 		}
 	}()
 
-	s.effort = effort
+	s.effort = min(effort, baseEffort+byteEffort*size)
 	err = s.compiled.Validate(value)
 	if s.effort < 0 {
 		return errTooLarge
