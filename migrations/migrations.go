@@ -139,7 +139,7 @@ func refuseOldSchema(ctx context.Context, db *sql.DB) error {
 func refuseOtherLogins(ctx context.Context, db *sql.DB) error {
 	var login, owner string
 	err := db.QueryRowContext(ctx, `SELECT current_user, pg_get_userbyid(relowner) FROM pg_class
-		WHERE oid = to_regclass('public.function_files') AND NOT pg_has_role(relowner, 'MEMBER')`).Scan(&login, &owner)
+		WHERE oid = to_regclass('public.function_files') AND NOT pg_has_role(relowner, 'USAGE')`).Scan(&login, &owner)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil

@@ -301,7 +301,7 @@ func Check(cfg Config) error {
 	}
 	for _, role := range cfg.Roles {
 		if !slices.Contains(Roles, role) {
-			return fmt.Errorf("unknown worker role %q", role)
+			return config.Invalid(fmt.Errorf("unknown worker role %q", role))
 		}
 	}
 	if needsSecrets(cfg.Roles) {

@@ -1,5 +1,5 @@
 -- Deletes the attempts and the playback records of removed runs. These rows are found by the runs, because a run that
--- was cancelled during a spoken answer may have no steps.
+-- was cancelled during its answer may have no steps.
 --
 -- Fires for each statement that deletes runs.
 CREATE OR REPLACE FUNCTION runs_take_attempts() RETURNS trigger

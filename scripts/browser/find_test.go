@@ -348,7 +348,8 @@ func (a area) tryHit() (runtime.RemoteObjectID, error) {
 }
 
 // reached returns an error if the last click did not reach the element that the function target in
-// the page has measured. If the document is gone, the click has reached a link or a form.
+// the page has measured. If the document is gone, the click has reached a link or a form. A page that
+// does not answer is also taken as reached, because a second click could do something twice.
 func (p *page) reached(element runtime.RemoteObjectID) error {
 	ctx, cancel := context.WithTimeout(p.ctx, testkit.Within(3*time.Second))
 	defer cancel()

@@ -48,9 +48,10 @@ func (s Servers) Require() error {
 // not contain DATABASE_URL, because it may contain a password.
 func (s Servers) Check() error {
 	isURL := strings.HasPrefix(s.DatabaseURL, "postgres://") || strings.HasPrefix(s.DatabaseURL, "postgresql://")
+	name, _, pairs := strings.Cut(s.DatabaseURL, "=")
 	switch {
 	// Connection strings such as "host=db dbname=parley" are accepted, too.
-	case s.DatabaseURL != "" && !isURL && (strings.Contains(s.DatabaseURL, "://") || !strings.Contains(s.DatabaseURL, "=")):
+	case s.DatabaseURL != "" && !isURL && (!pairs || strings.Contains(name, "://")):
 		return errors.New("DATABASE_URL must begin with postgres://")
 	case s.NATSReplicas < 0 || s.NATSReplicas > 5:
 		return fmt.Errorf("NATS_REPLICAS must be between 1 and 5, not %d", s.NATSReplicas)

@@ -84,6 +84,56 @@ func TestMismatches(t *testing.T) {
 	}
 }
 
+// TestWorkDependsOnTheSize checks that a schema whose parts refer to each other twice costs little
+// work for a small answer. The same schema is checked completely for a larger answer.
+func TestWorkDependsOnTheSize(t *testing.T) {
+	t.Parallel()
+	const levels = 15
+	parts := []string{`"l0":{"type":"string"}`}
+	for n := range levels {
+		ref := fmt.Sprintf(`{"$ref":"#/$defs/l%d"}`, n)
+		parts = append(parts, fmt.Sprintf(`"l%d":{"anyOf":[%s,%s]}`, n+1, ref, ref))
+	}
+	s, err := CompileOutput(json.RawMessage(fmt.Sprintf(`{"properties":{"a":{"$ref":"#/$defs/l%d"}},"$defs":{%s}}`, levels, strings.Join(parts, ","))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found := s.Mismatches([]byte(`{"a":1}`)); len(found) != 1 || found[0].Message != errTooLarge.Error() {
+		t.Errorf("a small answer: %v", found)
+	}
+	large := `{"a":1,"b":"` + strings.Repeat("x", 10<<10) + `"}`
+	if found := s.Mismatches([]byte(large)); len(found) == 0 || found[0].Path != "/a" {
+		t.Errorf("a large answer: %v", found)
+	}
+}
+
+// TestListsWithEnumsAreChecked checks a list of ordinary objects with long enums, against a schema
+// of a draft for which there is no quick check.
+func TestListsWithEnumsAreChecked(t *testing.T) {
+	t.Parallel()
+	enum := func(values int) string {
+		var list []string
+		for n := range values {
+			list = append(list, fmt.Sprintf(`"v%d"`, n))
+		}
+		return `{"enum":[` + strings.Join(list, ",") + `]}`
+	}
+	fields, values := []string{`"country":` + enum(249), `"currency":` + enum(180)}, []string{`"country":"v200"`, `"currency":"v100"`}
+	for n := range 8 {
+		fields = append(fields, fmt.Sprintf(`"field%d":{"type":"string"}`, n))
+		values = append(values, fmt.Sprintf(`"field%d":"some text"`, n))
+	}
+	s, err := CompileOutput(json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"array","items":{"type":"object","properties":{` +
+		strings.Join(fields, ",") + `}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := strings.Repeat(`{`+strings.Join(values, ",")+`},`, 100)
+	if found := s.Mismatches([]byte(`[` + strings.TrimSuffix(list, ",") + `]`)); len(found) != 0 {
+		t.Errorf("100 valid objects: %v", found)
+	}
+}
+
 // TestOutputOfOlderDrafts checks answers against schemas of the older drafts of JSON Schema. The
 // keywords have the meaning that the draft defines, but the keyword format is never checked.
 func TestOutputOfOlderDrafts(t *testing.T) {

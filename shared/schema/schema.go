@@ -17,9 +17,9 @@ const (
 	maxArguments = 256 << 10
 	// maximum work of checking the arguments of a call; see Schema.validate
 	maxEffort = 400_000
-	// Work of a check by the library that is allowed for any value, and for each byte of the value. A
-	// unit takes up to 2 µs if nothing matches.
-	baseEffort, byteEffort = 50_000, 8
+	// A check by the library may do baseEffort units of work, plus byteEffort for each byte of the
+	// value. A unit takes up to 2 µs if nothing matches.
+	baseEffort, byteEffort = 50_000, 32
 
 	address = "parley://arguments/schema" // the URL of a schema; it is never fetched
 )

@@ -65,6 +65,12 @@ func TestACancelledRunKeepsTheShownText(t *testing.T) {
 			}
 		}
 		if c.want == nil {
+			// A question without a shown answer is in the history only if a client said that it showed
+			// no text.
+			history, err := b.s.Sessions.History(ctx, b.org, c.run.SessionRef, c.run.Seq+1, 5)
+			if err != nil || (len(history) == 1) != (c.stored != nil) {
+				t.Errorf("%s: the history is %+v, %v", name, history, err)
+			}
 			continue
 		}
 

@@ -12,9 +12,9 @@ import (
 
 var (
 	// metricInSource matches the name of a metric and the beginning of its help text.
-	metricInSource = regexp.MustCompile(`"(parley_[a-z_]+)",\s*"[A-Z0-9]`)
-	metricRow      = regexp.MustCompile("(?m)^\\| (`parley_[a-z_]+`(?:, `parley_[a-z_]+`)*) \\|")
-	metricName     = regexp.MustCompile(`parley_[a-z_]+`)
+	metricInSource = regexp.MustCompile(`"(parley_[a-z0-9_]+)",\s*"[A-Z0-9]`)
+	metricRow      = regexp.MustCompile("(?m)^\\| (`parley_[a-z0-9_]+`(?:, `parley_[a-z0-9_]+`)*) \\|")
+	metricName     = regexp.MustCompile(`parley_[a-z0-9_]+`)
 )
 
 // TestMetricsAreDocumented checks that the table in docs/telemetry.md lists exactly the metrics in

@@ -192,8 +192,7 @@ func TestPasswordClientsTakeTurns(t *testing.T) {
 	wantIdle(t, q)
 }
 
-// TestPasswordsWaitersLeave cancels waiting requests. The slot then goes to the other requests, and
-// also if a request is cancelled after it was admitted.
+// TestPasswordsWaitersLeave cancels waiting requests. The slot then goes to the other requests.
 func TestPasswordsWaitersLeave(t *testing.T) {
 	t.Parallel()
 	q := occupiedQueue(t)
@@ -215,6 +214,26 @@ func TestPasswordsWaitersLeave(t *testing.T) {
 		t.Error("the others are not admitted")
 	}
 	wantIdle(t, q)
+}
+
+// TestPasswordSlotsAreNotLost cancels a waiting request while the slot becomes free. The request gets
+// the slot and passes it on, or does not get it.
+func TestPasswordSlotsAreNotLost(t *testing.T) {
+	t.Parallel()
+	for range 2000 {
+		q := occupiedQueue(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		var both sync.WaitGroup
+		both.Go(func() {
+			if err := q.enter(ctx, "waiter"); err == nil {
+				q.leave()
+			}
+		})
+		both.Go(cancel)
+		q.leave()
+		both.Wait()
+		wantIdle(t, q)
+	}
 }
 
 // occupiedQueue returns a queue with one slot, which is in use.

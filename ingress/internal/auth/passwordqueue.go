@@ -41,7 +41,8 @@ func newPasswordQueue(slots int) *passwordQueue {
 }
 
 // enter waits for a slot. It returns overloaded if the queue has no room for a request of this
-// client, or if the wait exceeds passwordWait. If it returns nil, the caller must call leave after
+// client, if another client displaces the request, or if the wait exceeds passwordWait. It also
+// returns the error of ctx. If it returns nil, the caller must call leave after
 // the computation.
 func (q *passwordQueue) enter(ctx context.Context, client string) error {
 	w, waits, err := q.add(client)
@@ -93,8 +94,8 @@ func (q *passwordQueue) add(client string) (w *passwordWaiter, waits bool, err e
 }
 
 // rejectOther makes room for a request of the client: it rejects the newest request of the client
-// with the most waiting requests. It reports false if no client would still have at least as many
-// waiting requests as this one.
+// with the most waiting requests. It reports false if this would leave the other client
+// with fewer waiting requests than this one.
 func (q *passwordQueue) rejectOther(client string) bool {
 	largest := client
 	for other, list := range q.clients {

@@ -47,8 +47,8 @@ func NewPasswords(slots int, cost argon2id.Params) *Passwords {
 // Hash returns the text to store for a password. It hashes the normalized form of the password. It
 // uses the first of the schemes that has the current cost. If there is none, it uses a new scheme.
 // The error is overloaded if no slot becomes free, or a problem of the password. The caller stores
-// the text; the same password under the same scheme has the same text. client is the client's
-// network address in the form of DemoClient.
+// the text; the same password under the same scheme has the same text. client is the name that
+// Resolver.DemoClient returns.
 func (p *Passwords) Hash(ctx context.Context, client, password string, schemes []string) (string, error) {
 	password, err := NormalizePassword(password)
 	if err != nil {
@@ -70,7 +70,7 @@ func (p *Passwords) Hash(ctx context.Context, client, password string, schemes [
 // password's normalized form and for the form as typed. Without schemes it returns nil but takes as
 // long as with one scheme, so that the response time does not reveal which email addresses have
 // accounts. The caller compares the returned texts with the stored texts. The error is overloaded
-// if no slot becomes free. client is the client's network address in the form of DemoClient.
+// if no slot becomes free. client is the name that Resolver.DemoClient returns.
 func (p *Passwords) Hashes(ctx context.Context, client, password string, schemes []string) (hashes []string, err error) {
 	if err := p.queue.enter(ctx, client); err != nil {
 		return nil, err

@@ -32,8 +32,8 @@ func peer(req *http.Request) netip.Addr {
 }
 
 // OnThisMachine reports whether the client is a program on this machine: the connection comes from
-// loopback, neither the headers nor the settings show that it comes through a proxy, and it is not a
-// browser that shows another site's page. The endpoint /metrics accepts such clients without
+// loopback, neither the headers nor the settings show that it comes through a proxy, and the Host
+// header is not a name that another site may own. The endpoint /metrics accepts such clients without
 // authorization.
 func (p Proxies) OnThisMachine(req *http.Request) bool {
 	addr := peer(req)

@@ -179,9 +179,12 @@ func (b *slowBody) Read(p []byte) (int, error) {
 func (a *runEnv) metric(t *testing.T, name string) float64 {
 	t.Helper()
 	req := httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil)
-	req.RemoteAddr = "127.0.0.1:1"
+	req.RemoteAddr, req.Host = "127.0.0.1:1", "localhost"
 	rec := httptest.NewRecorder()
 	a.handler.ServeHTTP(rec, req)
+	if rec.Code != http.StatusOK {
+		t.Fatalf("/metrics: %d", rec.Code)
+	}
 	_, line, _ := strings.Cut(rec.Body.String(), name+" ")
 	line, _, _ = strings.Cut(line, "\n")
 	value, _ := strconv.ParseFloat(line, 64)

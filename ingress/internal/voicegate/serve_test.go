@@ -233,7 +233,7 @@ func TestTurnsAreExecutedInOrder(t *testing.T) {
 	c.sendf(`{"type":"response.cancel"}`)
 	r.wantCancelled()
 	c.want("response.done")
-	if did := r.runs.all(); !strings.HasPrefix(did, "begin:first cancel") || strings.Count(did, "begin") != 2 {
+	if did := r.runs.all(); !strings.HasPrefix(did, "begin:first heard: cancel") || strings.Count(did, "begin") != 2 {
 		t.Errorf("calls: %s", did)
 	}
 	r.refuse(apierr.RateLimited)

@@ -208,7 +208,7 @@ func (t *turns) follow(ctx context.Context, answer string, run Run) {
 	}
 }
 
-// finalize cancels the run of a turn and stores how much of its answer was played. It may be called
+// finalize stores how much of a turn's answer was played, and cancels the turn's run. It may be called
 // after the connection has ended. It stops following the run first, so the owner gets no further
 // events of the run. It logs errors instead of returning them. Each action is attempted even if the
 // other fails.
@@ -220,14 +220,16 @@ func (t *turns) finalize(ctx context.Context, ended realtime.Ended) {
 
 	within, cancel := context.WithTimeout(ctx, t.may)
 	defer cancel()
-	if ended.Cancel {
-		if err := t.safely(func() error { return t.runs.Cancel(within, ended.RunID) }); err != nil {
-			t.log.Warn().Err(err).Str("run_id", ended.RunID).Msg("cannot cancel a voice turn's run")
-		}
-	}
+	// The playback comes first, because the cancellation of a run without a stored playback stores the
+	// text that the model has written.
 	if ended.Heard != nil {
 		if err := t.save(within, ended.RunID, *ended.Heard); err != nil {
 			t.log.Warn().Err(err).Str("run_id", ended.RunID).Msg("cannot store the playback offset of a voice turn")
+		}
+	}
+	if ended.Cancel {
+		if err := t.safely(func() error { return t.runs.Cancel(within, ended.RunID) }); err != nil {
+			t.log.Warn().Err(err).Str("run_id", ended.RunID).Msg("cannot cancel a voice turn's run")
 		}
 	}
 }

@@ -73,7 +73,7 @@ const reaches = (path) => path.some((node) => {
 // This listener is the first to receive a click. A click that misses the element of aim has no
 // effect on the page, so the tests can click again.
 addEventListener("click", (event) => {
-  if (!aim || aim.missed !== undefined || !event.isTrusted) return;
+  if (!aim || aim.missed !== undefined || !event.isTrusted || event.detail === 0) return; // a key has detail 0
   const path = event.composedPath();
   aim.missed = reaches(path) ? "" : `the click hit ${described(path[0])}`;
   if (aim.missed === "") return;

@@ -96,8 +96,8 @@ FROM (SELECT seq, message, earlier, answer, files, max(bytes) OVER () AS total F
 ORDER BY seq`
 
 // History reads the newest completed turns that the run with the number seq continues, oldest
-// first. It reads no more turns than limit, and at most 8 MiB in total. An interrupted spoken
-// answer is shortened to the part that was played, and is included even if the interruption
+// first. It reads no more turns than limit, and at most 8 MiB in total. An interrupted answer is
+// shortened to the part that was played or shown, and is included even if the interruption
 // cancelled the run.
 func (s *Store) History(ctx context.Context, org string, sessionRef int64, seq, limit int) ([]Turn, error) {
 	turns, _, err := s.history(ctx, org, sessionRef, seq, limit, historyBytes)

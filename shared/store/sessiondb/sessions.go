@@ -167,7 +167,7 @@ type SessionTurn struct {
 	Message     string           `db:"message"`
 	Files       []byte           `db:"files"`     // the attachments of the message, as in the run object; nil: none
 	Answer      *string          `db:"answer"`    // nil: no answer, or an empty one
-	Heard       *string          `db:"heard"`     // the played part of a spoken answer that was interrupted; nil if it was not interrupted
+	Heard       *string          `db:"heard"`     // the part of an interrupted answer that was played or shown; nil if it was not interrupted
 	Citations   []byte           `db:"citations"` // the answer's citations, as in the run object; nil while the run is open
 	CreatedAt   time.Time        `db:"created_at"`
 	FinishedAt  *time.Time       `db:"finished_at"`

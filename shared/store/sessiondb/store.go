@@ -5,7 +5,7 @@
 // continue any earlier run, so the history of a run is a path.
 //
 // The ingress lists sessions and erases them. Workers read the history of a run, and record how
-// much of a spoken answer was played. The sweeper calls DeleteExpired and the methods that prune
+// much of an answer was played or shown. The sweeper calls DeleteExpired and the methods that prune
 // old records.
 //
 // To erase means to remove all text at the request of a person: a run stays as a tombstone. To

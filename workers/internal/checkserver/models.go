@@ -62,6 +62,7 @@ func NewModels(models Models, budgets charge.Budgets, price Price, deps Deps) *S
 // charge is computed afterwards.
 type modelCall struct {
 	name    string
+	of      string    // the organization of the agent
 	model   llm.Model // nil if the model does not exist
 	unknown error     // reason why the model does not exist
 	price   Price
@@ -76,7 +77,7 @@ type modelCalls []*modelCall
 // then its fallback models.
 func newModelCalls(models Models, price Price, a Agent) (calls modelCalls) {
 	for _, name := range append([]string{cmp.Or(a.Config.Model, models.Default())}, a.Config.FallbackModels...) {
-		c := &modelCall{name: name, price: price}
+		c := &modelCall{name: name, of: a.OrganizationID, price: price}
 		c.model, c.unknown = models.Resolve(name)
 		calls = append(calls, c)
 	}
@@ -141,6 +142,7 @@ func (c *modelCall) ask(ctx context.Context) (string, error) {
 		return "", c.unknown
 	}
 	req := question()
+	req.Organization = c.of
 	c.charged = llm.MaxUsage(&req) // applies if the call panics
 	res, err := c.model.Stream(ctx, req, func(llm.Delta) {})
 	c.charged = llm.ChargedUsage(&req, &res, err)

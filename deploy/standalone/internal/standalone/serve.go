@@ -2,7 +2,7 @@ package standalone
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"slices"
 
 	"github.com/rs/zerolog"
@@ -83,7 +83,7 @@ func (s *Serve) add(group *lifecycle.Group, servers *connect.Servers, tracer *tr
 	}
 
 	if len(s.Roles) == 0 {
-		return fmt.Errorf("ROLES is empty")
+		return config.Invalid(errors.New("ROLES is empty"))
 	}
 
 	metrics := servers.Metrics(slices.Contains(s.Roles, roleIngress) || slices.Contains(roles, workers.RoleSweep))

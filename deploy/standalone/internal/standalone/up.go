@@ -74,7 +74,8 @@ func (u *Up) Run(ctx context.Context) (err error) {
 
 	log := telemetry.Logger(u.Logging, "parley")
 	telemetry.WarnOfRemovedSettings(log)
-	// Starting the servers takes seconds, so settings are checked before.
+
+	// Starting the servers takes seconds, so the settings are checked first.
 	if err := u.check(); err != nil {
 		return err
 	}

@@ -7,13 +7,17 @@ import (
 	"time"
 
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/shared/apierr"
 )
 
+// conversionWait is the longest time for which a document waits for its conversion.
+const conversionWait = 20 * time.Second
+
 // conversions lets an ingress convert one OpenAPI document at a time, because a conversion can use a
-// core for a second. An organization has at most one conversion that runs or waits, so that the
-// organizations take turns. It is safe for concurrent use.
+// core for a second. An organization has at most one conversion that runs or waits, so it cannot
+// delay the others for long. It is safe for concurrent use.
 type conversions struct {
-	slot chan struct{} // full while a conversion runs; callers get it in the order of their arrival
+	slot chan struct{} // full while a conversion runs
 	mu   sync.Mutex
 	orgs map[string]bool // organizations whose conversion runs or waits
 }
@@ -24,7 +28,8 @@ func newConversions() *conversions {
 }
 
 // enter waits for the slot. The caller must call leave after the conversion. The error is
-// rate_limited if a conversion of the organization already runs or waits.
+// rate_limited if a conversion of the organization already runs or waits, and overloaded if the wait
+// exceeds conversionWait.
 func (c *conversions) enter(ctx context.Context, org string) (leave func(), err error) {
 	c.mu.Lock()
 	if c.orgs[org] {
@@ -34,13 +39,18 @@ func (c *conversions) enter(ctx context.Context, org string) (leave func(), err 
 	c.orgs[org] = true
 	c.mu.Unlock()
 
+	timer := time.NewTimer(conversionWait)
+	defer timer.Stop()
 	select {
 	case c.slot <- struct{}{}:
 		return func() { <-c.slot; c.forget(org) }, nil
+	case <-timer.C:
+		err = apierr.New(apierr.Overloaded, "too many imports wait; try again later")
 	case <-ctx.Done():
-		c.forget(org)
-		return nil, fmt.Errorf("waiting to convert a document: %w", ctx.Err())
+		err = fmt.Errorf("waiting to convert a document: %w", ctx.Err())
 	}
+	c.forget(org)
+	return nil, err
 }
 
 // forget permits the next conversion of the organization.

@@ -8,6 +8,7 @@ import { get, inDemo } from "../api";
 import * as texts from "../texts/chat";
 import { Words } from "../texts/chat";
 import type { Attachment, Run, RunSummary } from "../types";
+import { Button } from "../ui/button";
 import { Copy } from "../ui/copy";
 import { money } from "../ui/money";
 import { count, duration, Time } from "../ui/parts";
@@ -27,7 +28,7 @@ export function TurnView({ turn, session, onAsk, last }: { turn: Turn; session: 
         <div class="turn-reply">
           <ToolCalls completed={turn.status === "completed"} calls={turn.toolCalls.map((c) => (c.id === turn.requiredAction?.toolCallId && c.status === "running" ? { ...c, status: "waiting" } : c))} />
           {answered && <Answer text={text} citations={turn.citations} toolCalls={turn.toolCalls} streaming={underWay(turn)} />}
-          {turn.playedText !== null && <p class="turn-ended">{texts.interruptedYouHeard()}</p>}
+          {turn.playedText !== null && <Interrupted turn={turn} onAsk={last ? () => onAsk(turn.message, turn.attachments) : undefined} />}
           {turn.spoken?.silent && turn.playedText === null && answered && <p class="turn-ended">{Words.thisAnswerWasNotSpoken}</p>}
           <Progress turn={turn} />
           {turn.status === "requires_action" && <Decision turn={turn} session={session} />}
@@ -37,6 +38,20 @@ export function TurnView({ turn, session, onAsk, last }: { turn: Turn; session: 
       )}
       {turn.problem && <Refused turn={turn} session={session} />}
     </article>
+  );
+}
+
+/**
+ * Shows that an answer was interrupted. A cancelled answer can be asked for again, unless the
+ * message was spoken.
+ */
+function Interrupted({ turn, onAsk }: { turn: Turn; onAsk: (() => void) | undefined }) {
+  if (turn.spoken) return <p class="turn-ended">{texts.interruptedYouHeard()}</p>;
+  return (
+    <div class="turn-ended">
+      <p>{texts.interruptedHere()}</p>
+      {onAsk && turn.status === "cancelled" && <div class="actions"><Button onClick={onAsk}>{Words.askAgain}</Button></div>}
+    </div>
   );
 }
 

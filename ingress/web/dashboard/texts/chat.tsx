@@ -139,6 +139,7 @@ export const requestRequestId = (requestId: string) => <>Request <code>{requestI
 
 // Texts of the module chat/turnview.
 export const interruptedYouHeard = () => <><span class="tag">Interrupted</span> You heard this part of the answer.</>;
+export const interruptedHere = () => <><span class="tag">Interrupted</span> This part of the answer was shown or played.</>;
 export const connectedAgainAnswerIsBeingResumed = () => <><span class="dots" aria-hidden="true"><i /><i /><i /></span>Reconnected. Resuming the answer.</>;
 export const runIsWaitingForClient = (href: string) => <>The run is waiting for tool results from the program that started it. <a href={href}>Open the run</a></>;
 export const runIsWaitingForDecision = (href: string) => <>The run is waiting for a decision. <a href={href}>Open the run</a></>;

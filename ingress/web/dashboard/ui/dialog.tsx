@@ -25,9 +25,9 @@ const firstField = (dialog: HTMLElement | null): HTMLElement | null =>
 /**
  * A modal dialog, open while mounted. When it opens, the element with autofocus receives the focus,
  * or else the first field, or else the first button of the footer. In a side panel, the browser
- * chooses the element that receives the focus. After its form was sent, the first error or the result is scrolled into view. Esc, the
- * backdrop, the close button and the browser's Back button call onClose, after a confirmation if
- * input would be lost.
+ * chooses the element that receives the focus. After its form was sent, the first error or the
+ * result is scrolled into view. Esc, the backdrop, the close button and the browser's Back button
+ * call onClose, after a confirmation if input would be lost.
  */
 export function Dialog({ title, onClose, children, foot, side, firm, kept, linked }: {
   title: string; onClose: () => void; children: ComponentChildren; foot?: ComponentChildren; side?: boolean;

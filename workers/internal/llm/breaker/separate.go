@@ -44,23 +44,26 @@ func (s *separation) finish(organization string, err error) {
 	switch {
 	case isFault(err):
 		s.set(organization, faulty)
-	case !isExcluded(err) && s.standings[organization] == testing:
+	case !isExcluded(err):
 		s.set(organization, sound)
 	case s.standings[organization] == testing: // the caller gave up, so the next call is the test
 		delete(s.standings, organization)
 	}
 }
 
-// record records the outcome of a call that the breaker let through. After a success, the faults
-// before it no longer count, as in the breaker itself.
+// record records the outcome of a call that the breaker let through. After a success, the faults of
+// the organization before it no longer count.
 func (s *separation) record(organization string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case isFault(err):
 		s.set(organization, faulty)
-	case !isExcluded(err):
-		clear(s.standings)
+	case isExcluded(err):
+	case len(s.standings) >= maxOrganizations:
+		clear(s.standings) // so that further organizations can be told apart
+	case s.standings[organization] == faulty:
+		delete(s.standings, organization)
 	}
 }
 

@@ -55,11 +55,12 @@ function merge(before: Shown, newest: List<RunSummary>, hideNew: boolean): Shown
 }
 
 /**
- * Reads at least the newest runs of one page. If more rows are wanted, reads further pages, so that
- * a person who returns to the list finds the run that they opened.
+ * Reads the newest runs, shown many of them but at least a page. If a person returns to a list of
+ * rows runs, reads further pages until there are as many, so that the person finds the run that
+ * they opened. A search may return fewer runs than it was asked for.
  */
-async function readNewest(params: Params, rows: number, signal: AbortSignal): Promise<List<RunSummary>> {
-  let page = await get<List<RunSummary>>("/api/runs", { ...params, limit: Math.min(maxPageSize, Math.max(pageSize, rows)) }, signal);
+async function readNewest(params: Params, shown: number, rows: number, signal: AbortSignal): Promise<List<RunSummary>> {
+  let page = await get<List<RunSummary>>("/api/runs", { ...params, limit: Math.min(maxPageSize, Math.max(pageSize, shown, rows)) }, signal);
   let data = page.data;
   for (let n = 1; n < maxRequests && page.hasMore && data.length < rows; n++) {
     page = await get<List<RunSummary>>("/api/runs", { ...params, limit: Math.min(maxPageSize, rows - data.length), cursor: page.nextCursor }, signal);
@@ -92,7 +93,7 @@ export function useRunList(params: Params, hideNew: () => boolean): RunList {
     const rows = now.current.shown.key === key ? now.current.shown.rows : [];
     setLoading(true);
     const read = async () => {
-      const newest = await readNewest(params, Math.max(Math.min(maxPageSize, rows.length), earlierLength(key)), stop.signal);
+      const newest = await readNewest(params, rows.length, earlierLength(key), stop.signal);
       const older = newest.hasMore ? await stragglers(rows, newest, stop.signal) : new Map<string, RunSummary>();
       if (stop.signal.aborted) return;
       setShown((before) => {
