@@ -48,6 +48,10 @@ func (s *Schema) count(part *jsonschema.Schema) {
 	for _, sub := range subparts(part) {
 		perItem += partCost(sub)
 	}
+	named := 0 // each named property of an object is checked once
+	for _, sub := range part.Properties {
+		named += partCost(sub)
+	}
 
 	match := 0
 	for p := range part.PatternProperties {
@@ -64,7 +68,7 @@ func (s *Schema) count(part *jsonschema.Schema) {
 		switch v := v.(type) {
 		case map[string]any:
 			// Each key is compared with all patterns.
-			s.effort -= len(v) * (perItem + match/2)
+			s.effort -= len(v)*(perItem-named+match/2) + named
 		case []any:
 			s.effort -= len(v) * perItem
 		case string:

@@ -146,8 +146,8 @@ func TestAFloodOfLogins(t *testing.T) {
 }
 
 // TestLoginsOfOneAddressDoNotBlockOthers sends logins with correct passwords from one client
-// address, more than can wait. Then a login from another address is still the next one, although it
-// would have found no room in the queue.
+// address, more than can wait. Then a login from another address gets a place, and its response
+// before the last login of the flood.
 func TestLoginsOfOneAddressDoNotBlockOthers(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)

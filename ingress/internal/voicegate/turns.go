@@ -17,6 +17,9 @@ import (
 
 const followFor = time.Minute // maximum duration of one wait for a run's events, after which another wait begins
 
+// firstSave is the time limit for the first attempt to store how much of an answer was played.
+const firstSave = 2 * time.Second
+
 // savePauses are the pauses between attempts to store how much of an answer was played.
 var savePauses = []time.Duration{200 * time.Millisecond, time.Second, 3 * time.Second}
 
@@ -211,27 +214,37 @@ func (t *turns) follow(ctx context.Context, answer string, run Run) {
 // finalize stores how much of a turn's answer was played, and cancels the turn's run. It may be called
 // after the connection has ended. It stops following the run first, so the owner gets no further
 // events of the run. It logs errors instead of returning them. Each action is attempted even if the
-// other fails.
+// other fails, and has its own time limit.
 func (t *turns) finalize(ctx context.Context, ended realtime.Ended) {
 	if stop := t.following[ended.Answer]; stop != nil {
 		stop()
 		delete(t.following, ended.Answer)
 	}
 
-	within, cancel := context.WithTimeout(ctx, t.may)
-	defer cancel()
-	// The playback comes first, because the cancellation of a run without a stored playback stores the
-	// text that the model has written.
+	// The first attempt to store the playback comes before the cancellation, which otherwise stores the
+	// text that the model has written. Further attempts come later, so that they do not delay it.
+	var unsaved error
 	if ended.Heard != nil {
-		if err := t.save(within, ended.RunID, *ended.Heard); err != nil {
-			t.log.Warn().Err(err).Str("run_id", ended.RunID).Msg("cannot store the playback offset of a voice turn")
-		}
+		unsaved = t.within(ctx, firstSave, func(ctx context.Context) error { return t.runs.SavePlayback(ctx, ended.RunID, *ended.Heard) })
 	}
 	if ended.Cancel {
-		if err := t.safely(func() error { return t.runs.Cancel(within, ended.RunID) }); err != nil {
+		if err := t.within(ctx, t.may, func(ctx context.Context) error { return t.runs.Cancel(ctx, ended.RunID) }); err != nil {
 			t.log.Warn().Err(err).Str("run_id", ended.RunID).Msg("cannot cancel a voice turn's run")
 		}
 	}
+	if unsaved != nil && (transient(unsaved) || errors.Is(unsaved, context.DeadlineExceeded)) {
+		unsaved = t.within(ctx, t.may, func(ctx context.Context) error { return t.save(ctx, ended.RunID, *ended.Heard) })
+	}
+	if unsaved != nil {
+		t.log.Warn().Err(unsaved).Str("run_id", ended.RunID).Msg("cannot store the playback offset of a voice turn")
+	}
+}
+
+// within calls do with a context that ends after the given time. A panic of do is an error.
+func (t *turns) within(ctx context.Context, limit time.Duration, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return t.safely(func() error { return do(ctx) })
 }
 
 // save stores how much of an answer was played. It retries while the database is unreachable,

@@ -18,7 +18,7 @@ const notPlayed = "…"
 
 const blanks = `E' \t\r\n'` // these characters around an answer are ignored, because they are not spoken
 
-// SavePlayback records how much of a run's spoken answer was played. It replaces an earlier record,
+// SavePlayback records how much of a run's answer was played or shown. It replaces an earlier record,
 // because the client's report arrives after the service's report and is more exact. From then on,
 // the session's history contains the played text in place of the answer. If the whole answer was
 // played, the record is removed, because the answer was not interrupted. SavePlayback returns

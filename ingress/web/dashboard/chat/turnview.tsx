@@ -43,7 +43,7 @@ export function TurnView({ turn, session, onAsk, last }: { turn: Turn; session: 
 
 /**
  * Shows that an answer was interrupted. A cancelled answer can be asked for again, unless the
- * message was spoken.
+ * message was spoken since the page was loaded.
  */
 function Interrupted({ turn, onAsk }: { turn: Turn; onAsk: (() => void) | undefined }) {
   if (turn.spoken) return <p class="turn-ended">{texts.interruptedYouHeard()}</p>;

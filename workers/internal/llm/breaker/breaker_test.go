@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -207,6 +208,15 @@ func TestFaultsOfOneOrganization(t *testing.T) {
 		}
 		if m.calls["b"] != 19 || m.calls["c"] != 1 {
 			t.Errorf("calls to a provider that is down: %v", m.calls)
+		}
+
+		<-time.After(time.Minute) // the faults no longer count, so each organization may make one test call
+		calls := maps.Clone(m.calls)
+		for range 20 {
+			_, _ = ask("b"), ask("c")
+		}
+		if m.calls["b"]+m.calls["c"] > calls["b"]+calls["c"]+3 { // the breaker's own test call, too
+			t.Errorf("calls after a minute: %v, before: %v", m.calls, calls)
 		}
 
 		clear(m.failing)

@@ -1,17 +1,29 @@
 package breaker
 
-import "sync"
-
-// maxOrganizations is the maximum number of organizations that one breaker tells apart.
-const maxOrganizations = 1024
-
-// standing is how the calls of an organization fared while a breaker had faults.
-type standing int
+import (
+	"sync"
+	"time"
+)
 
 const (
-	testing standing = iota + 1 // its first call during an open breaker has no outcome yet
-	sound                       // such a call succeeded
-	faulty                      // the newest outcome is a fault
+	maxOrganizations = 1024        // maximum number of organizations that one breaker tells apart
+	standingTime     = time.Minute // time after which an outcome no longer counts
+)
+
+// standing is how the calls of an organization fared while a breaker had faults.
+type standing struct {
+	state
+	since time.Time
+}
+
+// state is the state of a standing.
+type state int
+
+const (
+	unknown state = iota // no outcome counts
+	testing              // its first call during an open breaker has no outcome yet
+	sound                // the newest outcome of an admitted call is a success
+	faulty               // the newest outcome is a fault
 )
 
 // separation keeps the faults of one organization away from the others. An organization whose own
@@ -28,11 +40,12 @@ type separation struct {
 func (s *separation) admit(organization string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch s.standings[organization] {
+	switch s.state(organization) {
 	case sound:
 		return true
 	case testing, faulty:
 		return false
+	case unknown:
 	}
 	return s.set(organization, testing)
 }
@@ -46,35 +59,48 @@ func (s *separation) finish(organization string, err error) {
 		s.set(organization, faulty)
 	case !isExcluded(err):
 		s.set(organization, sound)
-	case s.standings[organization] == testing: // the caller gave up, so the next call is the test
+	case s.state(organization) == testing: // the caller gave up, so the next call is the test
 		delete(s.standings, organization)
 	}
 }
 
-// record records the outcome of a call that the breaker let through. After a success, the faults of
-// the organization before it no longer count.
+// record records the outcome of a call that the breaker let through. After a success, the outcomes
+// of the organization before it no longer count.
 func (s *separation) record(organization string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case isFault(err):
 		s.set(organization, faulty)
-	case isExcluded(err):
-	case len(s.standings) >= maxOrganizations:
-		clear(s.standings) // so that further organizations can be told apart
-	case s.standings[organization] == faulty:
+	case !isExcluded(err) && s.state(organization) != testing:
 		delete(s.standings, organization)
 	}
 }
 
-// set sets the standing of an organization. It reports false if there are too many organizations.
-func (s *separation) set(organization string, to standing) bool {
+// state returns the state of an organization. A test counts until it has an outcome.
+func (s *separation) state(organization string) state {
+	found := s.standings[organization]
+	if found.state != testing && time.Since(found.since) > standingTime {
+		return unknown
+	}
+	return found.state
+}
+
+// set sets the state of an organization. It reports false if there are too many organizations.
+func (s *separation) set(organization string, to state) bool {
 	if _, known := s.standings[organization]; !known && len(s.standings) >= maxOrganizations {
-		return false
+		for other := range s.standings {
+			if s.state(other) == unknown {
+				delete(s.standings, other)
+			}
+		}
+		if len(s.standings) >= maxOrganizations {
+			return false
+		}
 	}
 	if s.standings == nil {
 		s.standings = map[string]standing{}
 	}
-	s.standings[organization] = to
+	s.standings[organization] = standing{to, time.Now()}
 	return true
 }
