@@ -24,6 +24,16 @@ import (
 // when the banner is complete.
 func up(t *testing.T, dir string, port int, environment ...string) *testkit.Process {
 	t.Helper()
+	// After the end of parley, PostgreSQL still writes for a moment. The test's directory, which is
+	// removed afterwards, must not change then. If another parley uses the directory, the wait is
+	// limited.
+	t.Cleanup(func() {
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		for began := time.Now(); len(processesBelow(t, dir)) > 0 && time.Since(began) < 5*time.Second; {
+			<-tick.C
+		}
+	})
 	return testkit.StartProcess(t, testkit.Command{
 		Name: "parley", Path: testkit.BuildBinary(t, "deploy/standalone/cmd/parley"), Args: []string{"up"},
 		Env: append(quickstart.Environment(dir, port), environment...), ReadyLine: quickstart.BannerEnd,
