@@ -95,14 +95,7 @@ func (u *Up) Run(ctx context.Context) (err error) {
 	group := &lifecycle.Group{StopTimeout: u.StopGrace + 3*stopTime}
 	b, err := u.assemble(ctx, dir, listener, tracer, log, group)
 	if err != nil {
-		// The start has failed: stop the parts that have been started, as after a signal.
-		ended, cancel := context.WithCancel(ctx)
-		cancel()
-		stopped := group.Run(ended)
-		if ctx.Err() != nil { // ctx has ended, which explains the error
-			return stopped
-		}
-		return errors.Join(err, stopped)
+		return stopStarted(ctx, group, err)
 	}
 
 	b.busy, b.began, b.json = busy, began, u.JSON
@@ -114,6 +107,18 @@ func (u *Up) Run(ctx context.Context) (err error) {
 		return nil
 	})
 	return group.Run(ctx)
+}
+
+// stopStarted stops the parts of a service whose start has failed, as after a signal. It returns the
+// errors of the parts, joined with err unless ctx has ended, which explains err.
+func stopStarted(ctx context.Context, group *lifecycle.Group, err error) error {
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	stopped := group.Run(ended)
+	if ctx.Err() != nil {
+		return stopped
+	}
+	return errors.Join(err, stopped)
 }
 
 // check returns an error for the first invalid setting.

@@ -153,9 +153,26 @@ func (h *Handler) importOpenAPI(c *gin.Context) error {
 		return err
 	}
 
-	// previous is the stored agent, for the response if nothing changes.
+	agent, err := h.storeEndpoints(c.Request.Context(), org, agentID, &body, condition, endpoints)
+	if err != nil {
+		return err
+	}
+
+	view := importView{Agent: h.shown(agent), Imported: make([]string, len(endpoints)), Skipped: skipped}
+	for i, e := range endpoints {
+		view.Imported[i] = e.Name
+	}
+	httpx.WriteVersion(c, http.StatusOK, agent.Version, checkState(agent.LastCheck), view)
+	return nil
+}
+
+// storeEndpoints adds converted endpoints to an agent, and returns the agent. Without endpoints, it
+// returns the agent as it is.
+func (h *Handler) storeEndpoints(
+	ctx context.Context, org, agentID string, body *importBody, condition httpx.Precondition, endpoints []domain.Endpoint,
+) (domain.Agent, error) {
 	var previous domain.Agent
-	agent, err := h.AgentsDB.UpdateAgent(c.Request.Context(), org, agentID, body.Version.Or(0), func(agent *domain.Agent) error {
+	agent, err := h.AgentsDB.UpdateAgent(ctx, org, agentID, body.Version.Or(0), func(agent *domain.Agent) error {
 		if err := condition.Check(agent.Version); err != nil {
 			return err
 		}
@@ -171,21 +188,10 @@ func (h *Handler) importOpenAPI(c *gin.Context) error {
 		}
 		return found.Err()
 	})
-
-	// After errUnchanged nothing was written, so the response shows the agent as it is.
-	switch {
-	case errors.Is(err, errUnchanged):
-		agent = previous
-	case err != nil:
-		return err
+	if errors.Is(err, errUnchanged) {
+		return previous, nil // nothing was written
 	}
-
-	view := importView{Agent: h.shown(agent), Imported: make([]string, len(endpoints)), Skipped: skipped}
-	for i, e := range endpoints {
-		view.Imported[i] = e.Name
-	}
-	httpx.WriteVersion(c, http.StatusOK, agent.Version, checkState(agent.LastCheck), view)
-	return nil
+	return agent, err
 }
 
 // convert converts the document of a body; see conversions for its limits.
