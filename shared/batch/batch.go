@@ -182,7 +182,6 @@ func (g *Group[Q, A]) collect(first call[Q, A]) []call[Q, A] {
 // earlier if no call arrives for half of that duration. The calls stay in the queue, so that not
 // every call wakes the goroutine of the batch.
 func (g *Group[Q, A]) await(n int) {
-	const ticks = 4
 	select {
 	case <-g.arrived: // the signal of an earlier batch, which stopped waiting before it came
 	default:
@@ -190,22 +189,20 @@ func (g *Group[Q, A]) await(n int) {
 	g.wanted.Store(int64(n))
 	defer g.wanted.Store(0)
 
-	tick := time.NewTicker(max(min(time.Duration(g.took.Load()), maxPatience)/ticks, 1))
+	tick := time.NewTicker(max(min(time.Duration(g.took.Load()), maxPatience)/2, 1))
 	defer tick.Stop()
-	idle, queued := 0, len(g.calls)
-	for range ticks {
-		if len(g.calls) == queued {
-			idle++
-		} else {
-			idle, queued = 0, len(g.calls)
-		}
-		if queued >= n || idle > ticks/2 {
+	for range 2 {
+		queued := len(g.calls)
+		if queued >= n {
 			return
 		}
 		select {
 		case <-g.arrived:
 			return
 		case <-tick.C:
+		}
+		if len(g.calls) == queued {
+			return
 		}
 	}
 }
