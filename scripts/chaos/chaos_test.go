@@ -18,6 +18,7 @@ import (
 
 	"parley/scripts/internal/cluster"
 	"parley/shared/lifecycle"
+	"parley/shared/store/lease"
 	"parley/shared/testkit"
 )
 
@@ -42,37 +43,39 @@ const (
 // form contains the size of a chaos run and the events that must happen in it.
 type form struct {
 	options cluster.Options
+	lease   time.Duration // the lease of the programs
 	plan    plan
 	clients int
 	needs   []string // names of the events that must happen
 }
 
-// short returns the form that every test run includes: some seconds of faults, followed by half a
-// minute in which leases expire.
+// short returns the form that every test run includes: some seconds of faults. Its programs have a
+// short lease, so that leases expire during the faults.
 func short() form {
 	return form{
-		options: cluster.Options{Ingresses: 2, Agents: 3, Tools: 2, Sweepers: 1},
-		plan:    plan{total: 12 * time.Second, kills: 2 * time.Second},
+		options: cluster.Options{Ingresses: 2, Agents: 3, Tools: 2, Sweepers: 1, Tag: "shortlease"},
+		lease:   5 * time.Second,
+		plan:    plan{total: 12 * time.Second, kills: 2 * time.Second, frozen: 6 * time.Second},
 		clients: 10,
 		needs: []string{
 			"kills of agent", "kills of tool", "kills of ingress", "kills of nats", "kills of sweep", "kills of postgres",
-			linksHarmed, deletion, truncate, lock,
+			linksHarmed, deletion, truncate, lock, freeze, "runs taken over",
 			"answers that were replays", "keys answered more than once",
 		},
 	}
 }
 
-// long is the form of `make chaos`.
+// long is the form of `make chaos`. Its programs have the lease of releases.
 func long(total time.Duration) form {
 	f := short()
+	f.options.Tag, f.lease = "", lease.Lease
 	f.clients = 20
 	f.plan = plan{
 		total: total, kills: 1650 * time.Millisecond, postgres: 100 * time.Second, restarts: 75 * time.Second, freezes: 30 * time.Second,
 		frozen: 34 * time.Second, links: 5 * time.Second, store: 40 * time.Second, disks: 70 * time.Second, clocks: 40 * time.Second, clock: *chaosClock,
 		locks: 6 * time.Second,
 	}
-	f.needs = append(f.needs, cut, requests, replies, delay, reset, restart, freeze, snapshot, beside, "runs taken over",
-		"runs with repeated job messages")
+	f.needs = append(f.needs, cut, requests, replies, delay, reset, restart, snapshot, beside, "runs with repeated job messages")
 	if total >= wholeRun {
 		f.needs = append(f.needs, "decisions of a person", "attempts that woke up and were void", "bills sent again, idempotent", blocksCut, lockedOut, judged, judgedLong)
 	}
@@ -163,7 +166,7 @@ func newTrial(t *testing.T, f form, seed uint64) *trial {
 		r.plan.parts = append(r.plan.parts, p.Name)
 	}
 
-	r.striker = &striker{t: t, cluster: r.cluster, past: r.past, ledger: receiver, seed: seed, disks: disks, skewed: skewed, counts: map[string]int{}}
+	r.striker = &striker{t: t, cluster: r.cluster, lease: f.lease, past: r.past, ledger: receiver, seed: seed, disks: disks, skewed: skewed, counts: map[string]int{}}
 	r.watcher = &watcher{cluster: r.cluster, past: r.past, rungAgain: map[string]bool{}}
 	r.load = &load{accounts: accounts, urls: urls, past: r.past, seed: seed}
 	r.person = &person{accounts: accounts, ledger: receiver, urls: urls, past: r.past}
@@ -176,7 +179,7 @@ func (r *trial) mount(t *testing.T) map[string]*testkit.Disk {
 	t.Helper()
 	disks := map[string]*testkit.Disk{}
 	if r.plan.disks == 0 {
-		r.notDone = append(r.notDone, "full disks, SIGSTOP past the lease, a wrong clock: only with -chaos.for")
+		r.notDone = append(r.notDone, "full disks, a wrong clock, the lease of releases: only with -chaos.for")
 		return disks
 	}
 

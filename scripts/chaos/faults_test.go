@@ -16,6 +16,7 @@ import (
 
 	"parley/scripts/internal/cluster"
 	"parley/shared/lifecycle"
+	"parley/shared/store/pg"
 	"parley/shared/testkit"
 )
 
@@ -23,6 +24,7 @@ import (
 type striker struct {
 	t       *testing.T
 	cluster *cluster.Cluster
+	lease   time.Duration // the lease of the programs
 	past    *history
 	ledger  *ledger
 	seed    uint64
@@ -93,7 +95,7 @@ func (s *striker) strike(ctx context.Context, f fault) {
 		done = s.kill(ctx, p, func() { s.truncateStream(f) })
 	case freeze:
 		s.aimAtRuns(ctx, p)
-		done = s.lasting(ctx, f, p.Stop, p.Cont)
+		done = s.lasting(ctx, f, func() bool { return eventually(ctx, p.Stop) }, p.Cont)
 	case fill:
 		done = s.fill(ctx, f, p)
 	case skew:
@@ -153,8 +155,8 @@ const (
 )
 
 // aimAtRuns delays the freezing of an agent worker until enough runs are in progress, so that the
-// worker loses leases while it is frozen. It counts only recently renewed leases, because a run
-// with an older lease may have lost its worker.
+// worker loses leases while it is frozen. It counts only leases that were renewed in the last
+// second and a half, because a run with an older lease may have lost its worker.
 func (s *striker) aimAtRuns(ctx context.Context, p *cluster.Part) {
 	if p.Kind != cluster.Agent {
 		return
@@ -162,7 +164,7 @@ func (s *striker) aimAtRuns(ctx context.Context, p *cluster.Part) {
 	for end := time.Now().Add(runningTimeout); time.Now().Before(end); {
 		var running int
 		err := s.cluster.DB.QueryRowContext(ctx, `SELECT count(*) FROM open_runs WHERE status = 'running'
-			AND lease_until > clock_timestamp() + interval '28500 milliseconds'`).Scan(&running)
+			AND lease_until > clock_timestamp() + $1::interval`, pg.Interval(s.lease-1500*time.Millisecond)).Scan(&running)
 		if err == nil && running >= minRunning { // an error means that PostgreSQL is down
 			return
 		}
@@ -317,12 +319,14 @@ func (s *striker) skew(ctx context.Context, f fault, p *cluster.Part) bool {
 	})
 }
 
-// lockable are the queries that a lock fault uses. The first query locks the row of a session with
-// an open run. The second one locks the row of a run whose lease was renewed recently.
-var lockable = []string{
-	`SELECT FROM sessions WHERE ref = ANY (ARRAY(SELECT session_ref FROM open_runs)) ORDER BY random() LIMIT 1 FOR UPDATE SKIP LOCKED`,
-	`SELECT FROM open_runs WHERE status = 'running' AND lease_until > clock_timestamp() + interval '15 seconds'
-		ORDER BY random() LIMIT 1 FOR UPDATE SKIP LOCKED`,
+// lockable returns the queries that a lock fault uses. The first query locks the row of a session
+// with an open run. The second one locks the row of a run whose lease was renewed recently.
+func (s *striker) lockable() []string {
+	return []string{
+		`SELECT FROM sessions WHERE ref = ANY (ARRAY(SELECT session_ref FROM open_runs)) ORDER BY random() LIMIT 1 FOR UPDATE SKIP LOCKED`,
+		`SELECT FROM open_runs WHERE status = 'running' AND lease_until > clock_timestamp() + interval '` + pg.Interval(s.lease/2) + `'
+			ORDER BY random() LIMIT 1 FOR UPDATE SKIP LOCKED`,
+	}
 }
 
 // Names under which the effects of database faults are counted: a statement of the service waited
@@ -335,7 +339,8 @@ const (
 // lock locks a row in a separate transaction as soon as there is a suitable row. It reports whether
 // a statement of the service has waited for the row.
 func (s *striker) lock(ctx context.Context, f fault) bool {
-	query := lockable[rand.New(rand.NewPCG(s.seed, uint64(f.At))).IntN(len(lockable))]
+	queries := s.lockable()
+	query := queries[rand.New(rand.NewPCG(s.seed, uint64(f.At))).IntN(len(queries))]
 	return eventually(ctx, func() bool {
 		tx, err := s.cluster.DB.BeginTx(ctx, nil)
 		if err != nil {

@@ -61,7 +61,7 @@ type plan struct {
 	postgres, restarts, links, store, disks, clocks time.Duration // mean time between two faults of the kind; 0: no such faults
 	locks                                           time.Duration
 	freezes                                         time.Duration
-	frozen                                          time.Duration // minimum duration of a freeze
+	frozen                                          time.Duration // minimum duration of a freeze, which is longer than a lease
 	natsDisk, postgresDisk, clock                   bool          // whether the machine allows the fault
 }
 
@@ -144,13 +144,16 @@ func (p plan) once(seed uint64) []fault {
 		all = append(all, f)
 	}
 
-	if p.frozen == 0 {
+	all = append(all,
+		fault{At: somewhen(), Kind: freeze, Part: "agent 3", For: p.frozen},
+		fault{At: somewhen(), Kind: freeze, Part: "tool 1", For: p.frozen},
+	)
+
+	if p.restarts == 0 {
 		return all
 	}
 
 	for _, f := range []fault{
-		{Kind: freeze, Part: "agent 3", For: p.frozen},
-		{Kind: freeze, Part: "tool 1", For: p.frozen},
 		{Kind: restart, Part: cluster.NATS},
 		{Kind: restart, Part: cluster.Postgres},
 		{Kind: skew, Part: "agent 1", By: 2 * time.Second, For: 15 * time.Second},
@@ -224,7 +227,7 @@ func (p plan) linkFor(r *rand.Rand, kind string) fault {
 	}
 
 	f.For = min(p.total/4, time.Second+some(r, 10*time.Second))
-	if r.IntN(6) == 0 && f.Link != "front" && p.frozen > 0 {
+	if r.IntN(6) == 0 && f.Link != "front" {
 		f.For = p.frozen + some(r, 8*time.Second) // longer than a lease
 	}
 
@@ -254,7 +257,7 @@ func (p plan) disk(r *rand.Rand, _ time.Duration) fault {
 // lock draws the duration of a row lock, which is some seconds, or longer than a lease.
 func (p plan) lock(r *rand.Rand, _ time.Duration) fault {
 	f := fault{Kind: lock, Part: cluster.Postgres, For: time.Second + some(r, 8*time.Second)}
-	if r.IntN(8) == 0 && p.frozen > 0 {
+	if r.IntN(8) == 0 {
 		f.For = p.frozen + some(r, 8*time.Second)
 	}
 	return f

@@ -49,6 +49,8 @@ const (
 type Options struct {
 	Ingresses, Agents, Tools, Sweepers int
 
+	// Tag is a build tag of the programs. An empty tag means no tag.
+	Tag string
 	// Settings are environment variables of every process, as "KEY=value".
 	Settings []string
 	// PostgresSettings are additional server settings, by name. They cannot replace the settings
@@ -93,7 +95,8 @@ func Start(tb testing.TB, options Options) *Cluster {
 
 	c.startPostgres(tb)
 	c.startNATS(tb)
-	ingress, worker := testkit.BuildBinary(tb, "ingress/cmd/ingress"), testkit.BuildBinary(tb, "workers/cmd/worker")
+	ingress := testkit.BuildTagged(tb, "ingress/cmd/ingress", options.Tag)
+	worker := testkit.BuildTagged(tb, "workers/cmd/worker", options.Tag)
 	for _, crew := range []struct {
 		kind, program, ready string
 		count                int

@@ -12,9 +12,6 @@ import (
 	"parley/shared/store/pg"
 )
 
-// Lease is the duration for which a claim or heartbeat reserves a run or a document for its worker.
-const Lease = 30 * time.Second
-
 // MaxDeaths is the number of attempts that may end with the death of their worker. After that many
 // deaths, the run or document fails, because it may be the cause of the deaths.
 const MaxDeaths = 5

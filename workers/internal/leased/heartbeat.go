@@ -14,7 +14,7 @@ import (
 const (
 	// HeartbeatEvery is the time between two heartbeats of a row. It is so short that several
 	// heartbeats may fail before a lease expires.
-	HeartbeatEvery = 10 * time.Second
+	HeartbeatEvery = lease.Lease / 3
 
 	heartbeatParts = 10  // number of statements per HeartbeatEvery if the worker holds many rows
 	heartbeatFew   = 256 // maximum number of rows whose leases are all extended in a single statement
