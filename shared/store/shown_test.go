@@ -18,9 +18,11 @@ func TestACancelledRunKeepsTheShownText(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	ctx := t.Context()
-	begun := func(session string, chunks ...executiondb.Chunk) *executiondb.Claimed {
+	begun := func(lane domain.Lane, session string, chunks ...executiondb.Chunk) *executiondb.Claimed {
 		t.Helper()
-		c := b.mustClaim(b.accept(wideWindow, b.run("", session))[0].Run.Run.ID)
+		run := b.run("", session)
+		run.Lane = lane
+		c := b.mustClaim(b.accept(wideWindow, run)[0].Run.Run.ID)
 		for _, chunk := range chunks {
 			b.save(true, c.Held(), chunk)
 		}
@@ -34,12 +36,14 @@ func TestACancelledRunKeepsTheShownText(t *testing.T) {
 		run    *executiondb.Claimed
 		stored *string
 		want   *string
+		kept   bool // whether the history has the question
 	}{
-		"checkpoints":       {begun("a", first, second), nil, new("Once upon a time")},
-		"a stored text":     {begun("b", first, second), new("Once up"), new("Once up")},
-		"nothing was shown": {begun("c", first), new(""), nil},
-		"no text":           {begun("d"), nil, nil},
-		"unreadable":        {begun("e", executiondb.Chunk{FirstN: 2, LastN: 2, Events: "no event"}), nil, nil},
+		"checkpoints":       {begun(domain.LaneAutomation, "a", first, second), nil, new("Once upon a time"), true},
+		"a stored text":     {begun(domain.LaneChat, "b", first, second), new("Once up"), new("Once up"), true},
+		"nothing was shown": {begun(domain.LaneAutomation, "c", first), new(""), nil, true},
+		"no text":           {begun(domain.LaneAutomation, "d"), nil, nil, false},
+		"a chat, no text":   {begun(domain.LaneChat, "e"), nil, nil, true},
+		"unreadable":        {begun(domain.LaneAutomation, "f", executiondb.Chunk{FirstN: 2, LastN: 2, Events: "no event"}), nil, nil, false},
 	} {
 		if c.stored != nil {
 			b.heard(c.run.RunID, domain.Playback{Text: *c.stored})
@@ -65,10 +69,8 @@ func TestACancelledRunKeepsTheShownText(t *testing.T) {
 			}
 		}
 		if c.want == nil {
-			// A question without a shown answer is in the history only if a client said that it showed
-			// no text.
 			history, err := b.s.Sessions.History(ctx, b.org, c.run.SessionRef, c.run.Seq+1, 5)
-			if err != nil || (len(history) == 1) != (c.stored != nil) {
+			if err != nil || (len(history) == 1) != c.kept {
 				t.Errorf("%s: the history is %+v, %v", name, history, err)
 			}
 			continue

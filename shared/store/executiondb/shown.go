@@ -52,16 +52,18 @@ func shownTexts(ctx context.Context, tx *sqlx.Tx, orgs, runs []string) (map[stri
 	return shown, nil
 }
 
-// keepShown stores texts of cancelled runs for the histories of their sessions, unless a text of the
-// run is stored already, which is the one that the client has received. shown is a result of
-// shownTexts for runs of the given rows.
+// keepShown stores texts of the cancelled runs among the given rows for the histories of their
+// sessions, unless a text of the run is stored already, which is the one that the client has
+// received. For a chat without text it stores an empty text, so that the history keeps the question.
+// shown is a result of shownTexts for these runs.
 //
 // keepShown must be called after the rows in the table runs were written: as in SavePlayback, they
 // are locked before the rows in heard.
-func keepShown(ctx context.Context, tx *sqlx.Tx, rows []openRow, shown map[string]string) error {
+func keepShown(ctx context.Context, tx *sqlx.Tx, rows []openRow, outcomes []Outcome, shown map[string]string) error {
 	var runs, orgs, texts []string
-	for _, row := range rows {
-		if text := shown[row.ID]; text != "" {
+	for i, row := range rows {
+		text := shown[row.ID]
+		if outcomes[i].Run.Status == domain.RunCancelled && (text != "" || row.Lane == domain.LaneChat) {
 			runs, orgs, texts = append(runs, row.ID), append(orgs, row.OrganizationID), append(texts, text)
 		}
 	}

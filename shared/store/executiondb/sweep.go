@@ -124,7 +124,7 @@ func closeRuns(ctx context.Context, tx *sqlx.Tx, rows []openRow, how verdict) ([
 		return tx.SelectContext(ctx, dest, query, args...)
 	})
 	if err == nil {
-		err = keepShown(ctx, tx, rows, shown)
+		err = keepShown(ctx, tx, rows, outcomes, shown)
 	}
 	for i := range ended {
 		ended[i].Followers = finished.followers[ended[i].RunID]
