@@ -433,9 +433,10 @@ func messagesFor(turn sessiondb.SessionTurn) []message {
 		Attachments: turn.Files,
 	}
 
-	// A completed run has an answer, which may be empty. Any other run has an answer only if a part
-	// of the answer is stored.
-	if turn.Citations == nil || turn.Answer == nil && turn.Heard == nil && turn.Status != domain.RunCompleted {
+	// A completed run has an answer, which may be empty. Any other run has an answer only if some
+	// text of the answer is stored.
+	stored := turn.Answer != nil || turn.Heard != nil && *turn.Heard != ""
+	if turn.Citations == nil || !stored && turn.Status != domain.RunCompleted {
 		return []message{asked}
 	}
 
