@@ -136,7 +136,7 @@ func (a *searchRun) byVector(ctx context.Context) {
 }
 
 // nearest computes the vector of the query, and returns the chunks with the nearest vectors. If the
-// embeddings service has failed repeatedly a short time ago, nearest fails immediately.
+// embeddings service has repeatedly not responded a short time ago, nearest fails immediately.
 func (a *searchRun) nearest(ctx context.Context) ([]knowledgedb.Hit, error) {
 	if !a.breaker.open() {
 		return nil, errAway
@@ -147,8 +147,13 @@ func (a *searchRun) nearest(ctx context.Context) ([]knowledgedb.Hit, error) {
 	within, cancel := context.WithTimeout(ctx, vectorTimeout)
 	defer cancel()
 	vectors, err := a.embedder.Embed(within, []string{a.text})
-	if ctx.Err() == nil { // a failure after the end of the search does not mean that the service has failed
-		a.breaker.note(err == nil)
+	// Only timeouts open the breaker. An error response does not delay the search, and its cause may
+	// be this organization's query.
+	switch {
+	case err == nil:
+		a.breaker.note(true)
+	case within.Err() != nil && ctx.Err() == nil:
+		a.breaker.note(false)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("embedding query: %w", err)

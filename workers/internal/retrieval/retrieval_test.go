@@ -212,6 +212,32 @@ func TestFailingSources(t *testing.T) {
 	}
 }
 
+// TestErrorsOfOneOrganization: error responses to the queries of an organization do not stop the
+// vector searches of others.
+func TestErrorsOfOneOrganization(t *testing.T) {
+	t.Parallel()
+	s := full()
+	s.text, s.vectors = hits(1), hits(1)
+	e := &embedder{model: "m", err: errors.New("rejected")}
+	searcher := retrieval.New(s, e)
+	search := func(org string) string {
+		got, err := searcher.Search(t.Context(), retrieval.Query{OrganizationID: org, Text: "ladder"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(got.Without, " ")
+	}
+	for range 5 {
+		if without := search("org_1"); without != "vector" {
+			t.Errorf("a rejected query: without %q", without)
+		}
+	}
+	e.err = nil
+	if without := search("org_2"); without != "" {
+		t.Errorf("another organization: without %q", without)
+	}
+}
+
 // TestASlowServiceDoesNotDelaySearches: a search waits at most two seconds for the vector of its
 // query. After several timeouts, searches do not wait at all for some time.
 func TestASlowServiceDoesNotDelaySearches(t *testing.T) {
