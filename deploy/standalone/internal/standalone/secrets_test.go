@@ -156,3 +156,18 @@ func TestSecretsResealInterrupted(t *testing.T) {
 		t.Errorf("interrupted: %v", err)
 	}
 }
+
+// A damaged key is an error that names the file, and the file stays as it is.
+func TestDamagedSecretsKey(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "secrets.key")
+	if err := os.WriteFile(path, []byte("damaged"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := secretsKey(path); err == nil || !strings.HasPrefix(err.Error(), path+" contains no valid key") {
+		t.Error(err)
+	}
+	if raw, err := os.ReadFile(path); string(raw) != "damaged" {
+		t.Errorf("%q, %v", raw, err)
+	}
+}

@@ -17,6 +17,7 @@ import (
 	"parley/ingress"
 	"parley/shared/config"
 	"parley/shared/lifecycle"
+	"parley/shared/secrets"
 	"parley/shared/telemetry"
 	"parley/shared/telemetry/tracing"
 	"parley/workers"
@@ -210,7 +211,10 @@ func localURL(address net.Addr) string {
 func secretsKey(path string) (string, error) {
 	raw, err := os.ReadFile(path)
 	if err == nil {
-		return string(raw), nil
+		if _, err = secrets.NewBox(string(raw)); err == nil {
+			return string(raw), nil
+		}
+		return "", fmt.Errorf("%s contains no valid key; restore it from a backup: %w", path, err)
 	}
 	if !errors.Is(err, os.ErrNotExist) {
 		return "", fmt.Errorf("reading secrets key: %w", err)
