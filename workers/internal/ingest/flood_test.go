@@ -12,6 +12,7 @@ import (
 
 	"parley/shared/domain"
 	"parley/shared/store/knowledgedb"
+	"parley/shared/testkit"
 	"parley/workers/internal/document"
 	"parley/workers/internal/extract"
 	"parley/workers/internal/sandbox/bubblewrap"
@@ -73,7 +74,11 @@ func (r *testEnv) ready(documents int) {
 func TestBombsOfManyOrganizations(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)
-	r.start(r.bounded(extract.Limits{CPU: 4 * time.Second}), func(c *Config, _ *Deps) { c.Concurrency, c.Short = 3, ShortLane })
+	limits := extract.Limits{CPU: 4 * time.Second}
+	if testkit.Race {
+		limits.Memory = 8 << 30 // for the race detector in the reader
+	}
+	r.start(r.bounded(limits), func(c *Config, _ *Deps) { c.Concurrency, c.Short = 3, ShortLane })
 
 	var first knowledgedb.QueuedDocument
 	for org := range 5 {
