@@ -3,6 +3,7 @@ package openaiapi
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 
 	"parley/shared/domain"
 )
@@ -72,7 +73,7 @@ func (t *talk) call(s Said) {
 	if t.closed > 0 || len(t.open) == 0 || len(t.answers) > 0 || s.Text != "" {
 		t.endRound()
 		t.rounds = append(t.rounds, domain.CallRound{})
-		t.texts = append(t.answers, s)
+		t.texts = slices.Concat(t.answers, []Said{s})
 		t.answers, t.field, t.closed, t.open = nil, s.Field, 0, map[string]int{}
 	}
 	round := &t.rounds[len(t.rounds)-1]

@@ -71,7 +71,8 @@ const visitedBytes = 2 * historyBytes
 // $5 is the text that replaces an answer of which no part was played. If the turns exceed $7 bytes,
 // only their total size is read.
 const historyQuery = `WITH RECURSIVE path AS (
-    SELECT $3::int AS seq, ''::text COLLATE "C" AS run_id, (SELECT r.previous_run FROM runs r WHERE r.session_ref = $2 AND r.seq = $3 AND r.org_id = $1) AS previous,
+    SELECT $3::int AS seq, ''::text COLLATE "C" AS run_id,
+      (SELECT r.previous_run FROM runs r WHERE r.session_ref = $2 AND r.seq = $3 AND r.org_id = $1) AS previous,
       0 AS turns, 0 AS steps, 0::bigint AS bytes, 0::bigint AS visited, ''::text AS message, NULL::json AS earlier, NULL::text AS answer,
       NULL::json AS files
   UNION ALL
