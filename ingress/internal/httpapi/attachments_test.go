@@ -432,6 +432,8 @@ func TestAttachmentsOfFormats(t *testing.T) {
 		`{"id":"x","messages":[{"role":"user","parts":[{"type":"file","url":"data:image/svg+xml;base64,PHN2Zy8+AA=="}]}]}`:                                                    "messages[0].parts[0]:invalid_value",
 		`{"id":"x","messages":[{"role":"user","parts":[{"type":"image"}]}]}`:                                                                                                  "messages[0].parts[0].source:required",
 		`{"id":"x","messages":[{"role":"user","parts":[{"type":"reasoning","text":"x"}]}]}`:                                                                                   "messages[0].parts[0]:invalid_value",
+		`{"id":"x","messages":[{"role":"user","parts":[{"type":"data-page","data":{"url":"x"}}]}]}`:                                                                           "messages[0].parts[0]:invalid_value",
+		`{"id":"x","messages":[{"role":"user","parts":[{"type":"binary","data":{}}]}]}`:                                                                                       "messages[0].parts[0].data:invalid_type",
 		`{"id":"x","messages":[{"role":"user","parts":[` + strings.Repeat(`{"type":"file","url":"data:;base64,aGk="},`, 10) + `{"type":"file","url":"data:;base64,aGk="}]}]}`: "messages[0].parts:too_long",
 		`{"id":"x","messages":[{"role":"user","parts":[]}]}`:                                                                                                                  "messages[0].parts:too_short",
 	} {

@@ -262,6 +262,7 @@ func TestFunctionsOfAResponse(t *testing.T) {
 		"the previous response": ask(output, continued),
 		"with its call":         ask(`{"role":"user","content":"Weather?"},{"type":"function_call","id":"`+itemID+`","call_id":"`+callID+`","name":"weather","arguments":"{\"city\":\"Bern\"}","status":"completed"},`+output, ""),
 		"a reference":           ask(`{"role":"user","content":"Weather?"},{"type":"item_reference","id":"`+itemID+`"},`+output, ""),
+		"text after its call":   ask(`{"role":"user","content":"Weather?"},{"type":"function_call","call_id":"`+callID+`","name":"weather","arguments":"{\"city\":\"Bern\"}"},{"role":"assistant","content":"Let me look."},`+output, ""),
 	} {
 		got := a.from("POST", "/v1/responses", body, h.key).want(t, name, 200, "")
 		in := a.storedInput(runFor(got.text(t, "id")))

@@ -145,17 +145,26 @@ type functionItem struct {
 // only the names of tools.
 const serverLabel = "parley"
 
-// items returns the output of a run: its tool calls in order, followed by its message, if it has
-// one. The result is never nil. Calls keep the order in which the model made them.
+// items returns the output of a run: its tool calls, its message, if it has one, and the calls that
+// the client must make. The model writes the message before it makes these calls, and clients send
+// the items back in this order, followed by the results of the calls. The result is never nil. Calls
+// of the same kind keep the order in which the model made them.
 func items(run *domain.Run, view View) []Item {
 	out := make([]Item, 0, len(run.ToolCalls)+1)
+	var pending []Item
 	for _, call := range run.ToolCalls {
-		out = append(out, newToolItem(call, run.ID, run.SessionID))
+		item := newToolItem(call, run.ID, run.SessionID)
+		if call.Client && call.Status == domain.CallPending {
+			pending = append(pending, item)
+			continue
+		}
+		out = append(out, item)
 	}
+
 	if run.Message != nil && !callOnly(run) {
 		out = append(out, answerItem(run, view.answer(run)))
 	}
-	return out
+	return append(out, pending...)
 }
 
 // messageID returns the id of the message of a run. A run has at most one message, so the id is

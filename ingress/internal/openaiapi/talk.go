@@ -3,6 +3,7 @@ package openaiapi
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 
 	"parley/shared/domain"
 )
@@ -26,6 +27,7 @@ type talk struct {
 	// Answers after the last round.
 	answers []Said
 
+	texts   []Said         // messages with the text of the last round
 	field   string         // path of the first call in the last round, for errors
 	open    map[string]int // calls of the last round that have no result yet, by id
 	closed  int            // number of results in the last round
@@ -53,6 +55,8 @@ func (t *talk) add(s Said) {
 			t.endExchange()
 		}
 		t.questions = append(t.questions, s)
+	case len(t.open) > 0: // text between calls and their results belongs to the round of the calls
+		t.texts = append(t.texts, s)
 	case len(t.questions) > 0: // an answer without a question is ignored
 		t.endRound()
 		t.answers = append(t.answers, s)
@@ -60,7 +64,7 @@ func (t *talk) add(s Said) {
 }
 
 // call adds calls. Calls without a result or text between them belong to the same round. Text
-// before the calls belongs to the round. An id that is used twice within a round is an error.
+// before the calls, or between the calls and their results, belongs to the round. An id that is used twice within a round is an error.
 func (t *talk) call(s Said) {
 	if len(t.questions) == 0 {
 		t.wrong(s.Field, codeInvalidValue, "must follow a user message")
@@ -68,7 +72,8 @@ func (t *talk) call(s Said) {
 	}
 	if t.closed > 0 || len(t.open) == 0 || len(t.answers) > 0 || s.Text != "" {
 		t.endRound()
-		t.rounds = append(t.rounds, domain.CallRound{Text: oneText(append(t.answers, s))})
+		t.rounds = append(t.rounds, domain.CallRound{})
+		t.texts = slices.Concat(t.answers, []Said{s})
 		t.answers, t.field, t.closed, t.open = nil, s.Field, 0, map[string]int{}
 	}
 	round := &t.rounds[len(t.rounds)-1]
@@ -99,9 +104,13 @@ func (t *talk) result(s Said) {
 	}
 }
 
-// endRound records an error if a call of the last round has no result. One error for each round is
-// enough, so it names one of the missing results.
+// endRound stores the text of the last round, and records an error if a call of this round has no
+// result. One error for each round is enough, so it names one of the missing results.
 func (t *talk) endRound() {
+	if len(t.texts) > 0 {
+		t.rounds[len(t.rounds)-1].Text = oneText(t.texts)
+		t.texts = nil
+	}
 	for id, at := range t.open {
 		name := t.rounds[len(t.rounds)-1].Calls[at].Name
 		t.wrong(t.field, codeInvalidValue, "the result of the call %s of the tool %q is missing", id, name)

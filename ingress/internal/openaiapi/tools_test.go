@@ -57,6 +57,12 @@ func TestConverseWithCalls(t *testing.T) {
 			Conversation{Message: "q", History: []domain.Exchange{{Rounds: []domain.CallRound{round("", "a", "b"), round("A", "c")}}}},
 			nil,
 		},
+		"text between calls and results": {
+			slices.Concat(turn[:3], []Said{{Role: RoleAssistant, Text: "Let me look."}, {Role: RoleAssistant, Text: "One moment."}}, turn[3:]),
+			Conversation{Message: "q", History: []domain.Exchange{{Rounds: []domain.CallRound{round("Let me look.\n\nOne moment.", "a", "b")}}}},
+			nil,
+		},
+		"text after calls without results": {append(slices.Clone(turn[:2]), answer), Conversation{Message: "q", History: []domain.Exchange{{Rounds: []domain.CallRound{{Text: "A", Calls: round("", "a").Calls, Results: []domain.ClientResult{{ToolCallID: "a"}}}}}}}, noted{"call a invalid_value"}},
 		"a missing result":                 {turn[:4], Conversation{Message: "q", History: []domain.Exchange{{Rounds: []domain.CallRound{{Calls: round("", "a", "b").Calls, Results: []domain.ClientResult{{ToolCallID: "a"}, round("", "b").Results[0]}}}}}}, noted{"call a invalid_value"}},
 		"a missing result, then a message": {append(slices.Clone(turn[:2]), question), Conversation{Message: "next", History: []domain.Exchange{{Message: "q", Rounds: []domain.CallRound{{Calls: round("", "a").Calls, Results: []domain.ClientResult{{ToolCallID: "a"}}}}}}}, noted{"call a invalid_value"}},
 		"a result without its call":        {append(slices.Clone(turn[:1]), turn[3]), Conversation{Message: "q"}, noted{"result b invalid_value"}},
@@ -142,6 +148,23 @@ func TestCallsOfTheClient(t *testing.T) {
 	}
 	if !ended || !slices.Equal(kinds[:6], want) || slices.Contains(kinds, "response.content_part.added") || kinds[len(kinds)-1] != "response.completed" {
 		t.Errorf("events %v", kinds)
+	}
+}
+
+// Text that the model wrote before it called the client's functions comes before these calls, and
+// after the calls of the agent's own tools.
+func TestTextBeforeCallsOfTheClient(t *testing.T) {
+	t.Parallel()
+	call := domain.ToolCall{ID: clientCallID, Name: "weather", Status: domain.CallPending, Input: json.RawMessage(`{}`), Client: true}
+	own := domain.ToolCall{ID: "o", Name: "crm_find", Status: "completed", Input: json.RawMessage(`{}`), Output: json.RawMessage(`1`)}
+	run := endedRun("Let me look.", own, call)
+	run.FinishReason = new(domain.FinishToolCalls)
+	var kinds []string
+	for _, item := range NewResponse(&run, ResponseEcho{}).Output {
+		kinds = append(kinds, item.head().Type)
+	}
+	if !slices.Equal(kinds, []string{typeMCP, typeMessage, typeCall}) {
+		t.Errorf("the items are %v", kinds)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 // message either, and contains only the history in the run's request.
 type Turn struct {
 	Seq     int    `db:"seq"`
+	RunID   string `db:"run_id"`
 	Message string `db:"message"`
 	Answer  string `db:"answer"`
 	Earlier []byte `db:"earlier"` // the history that the run's request contained; see Brought
@@ -70,16 +71,17 @@ const visitedBytes = 2 * historyBytes
 // $5 is the text that replaces an answer of which no part was played. If the turns exceed $7 bytes,
 // only their total size is read.
 const historyQuery = `WITH RECURSIVE path AS (
-    SELECT $3::int AS seq, (SELECT r.previous_run FROM runs r WHERE r.session_ref = $2 AND r.seq = $3 AND r.org_id = $1) AS previous,
+    SELECT $3::int AS seq, ''::text COLLATE "C" AS run_id,
+      (SELECT r.previous_run FROM runs r WHERE r.session_ref = $2 AND r.seq = $3 AND r.org_id = $1) AS previous,
       0 AS turns, 0 AS steps, 0::bigint AS bytes, 0::bigint AS visited, ''::text AS message, NULL::json AS earlier, NULL::text AS answer,
       NULL::json AS files
   UNION ALL
-    SELECT r.seq, r.previous_run, p.turns + (r.answer IS NOT NULL)::int, p.steps + 1,
+    SELECT r.seq, r.id, r.previous_run, p.turns + (r.answer IS NOT NULL)::int, p.steps + 1,
       p.bytes + octet_length(r.message) + coalesce(octet_length(r.answer), 0) + coalesce(octet_length(r.earlier::text), 0),
       p.visited + r.size,
       r.message, r.earlier, r.answer, r.files
     FROM path p CROSS JOIN LATERAL (
-      SELECT r.seq, r.previous_run, t.answer, CASE WHEN t.answer IS NULL THEN '' ELSE r.input->>'message' END AS message,
+      SELECT r.seq, r.id, r.previous_run, t.answer, CASE WHEN t.answer IS NULL THEN '' ELSE r.input->>'message' END AS message,
         r.input->'history' AS earlier, CASE WHEN t.answer IS NOT NULL THEN r.input->'attachments' END AS files,
         pg_column_size(r.input) AS size
       FROM runs r LEFT JOIN heard h ON h.run_id = r.id CROSS JOIN LATERAL (
@@ -89,9 +91,9 @@ const historyQuery = `WITH RECURSIVE path AS (
         THEN (SELECT max(q.seq) FROM runs q WHERE q.session_ref = $2 AND q.seq < p.seq)
         ELSE (SELECT q.seq FROM runs q WHERE q.id = p.previous AND q.session_ref = $2 AND q.seq < p.seq) END) r
     WHERE p.turns < $4 AND p.steps < $8 AND p.bytes <= $6 AND p.visited <= $9)
-SELECT seq, CASE WHEN total <= $7 THEN message ELSE '' END AS message, CASE WHEN total <= $7 THEN earlier END AS earlier,
+SELECT seq, run_id, CASE WHEN total <= $7 THEN message ELSE '' END AS message, CASE WHEN total <= $7 THEN earlier END AS earlier,
   CASE WHEN total <= $7 THEN coalesce(answer, '') ELSE '' END AS answer, CASE WHEN total <= $7 THEN files END AS files, total
-FROM (SELECT seq, message, earlier, answer, files, max(bytes) OVER () AS total FROM path
+FROM (SELECT seq, run_id, message, earlier, answer, files, max(bytes) OVER () AS total FROM path
   WHERE (answer IS NOT NULL OR earlier IS NOT NULL) AND bytes <= $6) fitting
 ORDER BY seq`
 

@@ -77,19 +77,27 @@ type history struct {
 // history returns the messages that the run continues. A request may supply a history: the history
 // of an earlier request precedes that request's turn, and the history of the current request comes
 // last. The argument turns contains the session's earlier turns. Turns without an answer are
-// omitted.
+// omitted, and turns whose calls and results are part of a later exchange, because this exchange
+// repeats the turn's message and text. It does not repeat the message's attachments, so turns with
+// attachments are kept.
 func (r *Runner) history(ctx context.Context, a *attempt, turns []sessiondb.Turn, asked *domain.Input) (*history, error) {
-	var exchanges []domain.Exchange
-	own := make([]int, len(turns))
+	brought := make([]domain.Input, len(turns))
 	for i, t := range turns {
-		brought, err := t.Brought()
+		supplied, err := t.Brought()
 		if err != nil {
 			return nil, err
 		}
-		earlier, open := (&domain.Input{History: brought}).OpenRounds()
+		brought[i].History = supplied
+	}
+	repeated := repeatedRuns(turns, brought, asked)
+
+	var exchanges []domain.Exchange
+	own := make([]int, len(turns))
+	for i, t := range turns {
+		earlier, open := brought[i].OpenRounds()
 		exchanges = append(exchanges, earlier...)
 		own[i] = -1
-		if t.Answer != "" {
+		if t.Answer != "" && (t.Files != nil || !repeated[t.RunID]) {
 			own[i] = len(exchanges)
 			exchanges = append(exchanges, domain.Exchange{Message: t.Message, Rounds: open, Answer: t.Answer})
 		}
@@ -106,6 +114,33 @@ func (r *Runner) history(ctx context.Context, a *attempt, turns []sessiondb.Turn
 		past[i] = suppliedTurn(e, steps)
 	}
 	return &history{turns: past, own: own, rounds: roundMessages(open, steps)}, nil
+}
+
+// repeatedRuns returns the runs whose calls of client tools are part of a later exchange: of the
+// run's own input, or of the input of a turn. The argument brought contains the history in each
+// turn's input. The calls that follow the message of a turn without an answer do not count, because
+// that turn is omitted.
+func repeatedRuns(turns []sessiondb.Turn, brought []domain.Input, asked *domain.Input) map[string]bool {
+	repeated := map[string]bool{}
+	add := func(exchanges []domain.Exchange) {
+		for _, e := range exchanges {
+			for _, round := range e.Rounds {
+				if round.RunID != "" {
+					repeated[round.RunID] = true
+				}
+			}
+		}
+	}
+
+	add(asked.History)
+	for i, t := range turns {
+		earlier, open := brought[i].OpenRounds()
+		add(earlier)
+		if t.Answer != "" {
+			add([]domain.Exchange{{Rounds: open}})
+		}
+	}
+	return repeated
 }
 
 // suppliedTurn converts an exchange to a turn of the agent loop's history.

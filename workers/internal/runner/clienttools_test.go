@@ -109,6 +109,26 @@ func TestReturnedCalls(t *testing.T) {
 			[]sessiondb.Turn{{Seq: 1, Message: "a"}, {Seq: 2, Message: "a", Answer: "b", Earlier: brought}},
 			`user a|assistant own ` + call.ID + `|tool 42|tool "warm"|assistant b|user m`,
 		},
+		"text before the calls": {
+			domain.Input{Message: "m", History: []domain.Exchange{{Rounds: []domain.CallRound{round}}}},
+			[]sessiondb.Turn{{Seq: 1, RunID: "run_0", Message: "a", Answer: "b"}, {Seq: 2, RunID: clientRun, Message: "m", Answer: "Let me look."}},
+			`user a|assistant b|user m|assistant own ` + call.ID + `|tool 42|tool "warm"`,
+		},
+		"text before the calls of an earlier run": {
+			domain.Input{Message: "m"},
+			[]sessiondb.Turn{{Seq: 1, RunID: clientRun, Message: "a", Answer: "Let me look."}, {Seq: 2, RunID: "run_2", Message: "a", Answer: "b", Earlier: brought}},
+			`user a|assistant own ` + call.ID + `|tool 42|tool "warm"|assistant b|user m`,
+		},
+		"text before the calls, with attachments": {
+			domain.Input{Message: "m", History: []domain.Exchange{{Rounds: []domain.CallRound{round}}}},
+			[]sessiondb.Turn{{Seq: 1, RunID: clientRun, Message: "m", Answer: "Let me look.", Files: []byte("[]")}},
+			`user m|assistant Let me look.|user m|assistant own ` + call.ID + `|tool 42|tool "warm"`,
+		},
+		"text before calls without an answer": {
+			domain.Input{Message: "m"},
+			[]sessiondb.Turn{{Seq: 1, RunID: clientRun, Message: "a", Answer: "Let me look."}, {Seq: 2, RunID: "run_2", Earlier: brought}},
+			`user a|assistant Let me look.|user m`,
+		},
 	} {
 		s := &testEnv{model: scripted.New("stage/first", scripted.Call{Deltas: []string{"ok"}}), turns: tt.turns}
 		s.journals = map[string][][]byte{clientRun: {[]byte(turn), []byte(own)}}

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"encoding/json"
 	"strconv"
 	"strings"
 
@@ -23,15 +24,17 @@ func (messageContent) Either() {}
 // messagePart is a part of a message: a text or a file. The fields depend on the type and on the
 // format of the library. Unknown fields are ignored.
 type messagePart struct {
-	Type     string      `json:"type" required:"true"`
-	Text     string      `json:"text"`
-	URL      string      `json:"url"`       // parts of type file (AI SDK) and binary (AG-UI): a URL or a data URL
-	Media    string      `json:"mediaType"` // parts of type file
-	Filename string      `json:"filename"`  // parts of type file and binary
-	MIMEType string      `json:"mimeType"`  // parts of type binary
-	Data     string      `json:"data"`      // parts of type binary: base64
-	FileID   string      `json:"id"`        // parts of type binary
-	Source   *partSource `json:"source"`    // parts of type image and document (AG-UI)
+	Type     string `json:"type" required:"true"`
+	Text     string `json:"text"`
+	URL      string `json:"url"`       // parts of type file (AI SDK) and binary (AG-UI): a URL or a data URL
+	Media    string `json:"mediaType"` // parts of type file
+	Filename string `json:"filename"`  // parts of type file and binary
+	MIMEType string `json:"mimeType"`  // parts of type binary
+	// Parts of type binary: base64. Other types of parts, such as the AI SDK's data parts, may have
+	// any value here.
+	Data   *json.RawMessage `json:"data"`
+	FileID string           `json:"id"`     // parts of type binary
+	Source *partSource      `json:"source"` // parts of type image and document (AG-UI)
 }
 
 // partSource is the content of an image or a document: base64 or a URL. Type is data if Value is
@@ -62,8 +65,13 @@ func (p *messagePart) file(found *httpx.Problems, at string) (file openaiapi.Att
 		file.MediaType = p.Source.MIMEType
 		return file.Given(p.Source.Value, "", openaiapi.Members{At: at + ".source", Data: "value"}, found.Add)
 	case p.Type == "binary":
+		var data string
+		if p.Data != nil && json.Unmarshal(*p.Data, &data) != nil {
+			found.Add(at+".data", httpx.CodeInvalidType, "must be a string")
+			return file, false
+		}
 		file.MediaType = p.MIMEType
-		return file.Given(p.Data, p.URL, openaiapi.Members{At: at, Data: "data", URL: "url", FileID: "id"}, found.Add)
+		return file.Given(data, p.URL, openaiapi.Members{At: at, Data: "data", URL: "url", FileID: "id"}, found.Add)
 
 	// The id of a part of this type has another meaning, so it is not an uploaded file.
 	case p.Type == "file":
