@@ -28,7 +28,10 @@ until curl -fsS -o /dev/null "$base/readyz" 2>/dev/null; do
 done
 
 password=$(head -c 18 /dev/urandom | base64 | tr '+/' '-_')
-account=$(call POST /api/auth/signup 'Accept: application/json' '{"email":"'"$email"'","password":"'"$password"'","name":"Owner"}')
+account=$(call POST /api/auth/signup 'Accept: application/json' '{"email":"'"$email"'","password":"'"$password"'","name":"Owner"}') || {
+	echo "compose-first: no account was created for $email; if an earlier attempt has created it, set PARLEY_OWNER to another address" >&2
+	exit 1
+}
 token=$(printf %s "$account" | field token)
 organization=$(printf %s "$account" | sed -n 's/.*"id": *"\(org_[^"]*\)".*/\1/p')
 key=$(call POST /api/keys "Authorization: Bearer $token" '{"name":"first key","scope":"organization"}' | field key)

@@ -27,6 +27,7 @@ locate_running() {
 	local socket
 	socket=$(cat "$DATA_DIR/postgres/socket" 2>/dev/null) || socket=$(cd "$DATA_DIR/postgres/data" 2>/dev/null && pwd) ||
 		fail "$DATA_DIR is not a data directory of parley"
+	[ -S "$socket/.s.PGSQL.5432" ] || fail "no PostgreSQL server is running in $DATA_DIR; start parley up, or copy the directory"
 	url="host='$socket' user=parley dbname=parley"
 }
 

@@ -90,7 +90,20 @@ func Dial(addresses, name string, log zerolog.Logger) (*Bus, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to NATS: %w", err)
 	}
+	if !nc.IsConnected() {
+		log.Warn().Err(nc.LastError()).Strs("servers", hosts(addresses)).Msg("NATS is not reachable yet, retrying; check NATS_URL")
+	}
 	return New(nc, log)
+}
+
+// hosts returns the hosts and ports of server addresses, without the user names and passwords.
+func hosts(addresses string) (out []string) {
+	for address := range strings.SplitSeq(addresses, ",") {
+		if u, err := url.Parse(strings.TrimSpace(address)); err == nil {
+			out = append(out, u.Host)
+		}
+	}
+	return out
 }
 
 // New returns a Bus on the connection nc, which must have been made with Options. Close of the Bus

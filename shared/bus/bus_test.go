@@ -1,7 +1,9 @@
 package bus_test
 
 import (
+	"bytes"
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -35,6 +37,22 @@ func fetch(t *testing.T, lane *bus.Lane, limit int) []*bus.JobMessage {
 		t.Fatalf("fetching: %v", err)
 	}
 	return got
+}
+
+// TestUnreachableServers checks that the log names the servers if none of them is reachable, without
+// their passwords.
+func TestUnreachableServers(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	b, err := bus.Dial("nats://agent:secret@127.0.0.1:1, nats://127.0.0.1:2", "test", zerolog.New(&log).Level(zerolog.WarnLevel))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Close()
+	if got := log.String(); !strings.Contains(got, `"servers":["127.0.0.1:1","127.0.0.1:2"]`) ||
+		!strings.Contains(got, "NATS is not reachable yet") || strings.Contains(got, "secret") {
+		t.Errorf("log: %s", got)
+	}
 }
 
 func TestADispatchPublishesOnceAndARedispatchAgain(t *testing.T) {

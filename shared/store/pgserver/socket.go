@@ -23,8 +23,8 @@ const recordName = "socket"
 const shortcutPrefix = "parley-pg-"
 
 // RunningDSN returns the connection URL of a database on the server that another process runs in
-// dir without a TCP port. It does not check whether the server is running. The caller needs
-// permission to enter the directory.
+// dir without a TCP port. It returns an error if the server has no socket, because it is not running.
+// A server that was killed may leave its socket. The caller needs permission to enter the directory.
 func RunningDSN(dir, database string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -37,6 +37,12 @@ func RunningDSN(dir, database string) (string, error) {
 		socket = strings.TrimSpace(string(link))
 	case !errors.Is(err, os.ErrNotExist):
 		return "", fmt.Errorf("reading short socket directory: %w", err)
+	}
+	switch _, err := os.Stat(filepath.Join(socket, socketName(socketPort))); {
+	case errors.Is(err, os.ErrNotExist):
+		return "", fmt.Errorf("no PostgreSQL server is running in %s; start parley up, or set DATABASE_URL", dir)
+	case err != nil:
+		return "", fmt.Errorf("finding the server's socket: %w", err)
 	}
 	return socketURL(socket, socketPort, database), nil
 }

@@ -99,7 +99,7 @@ func newParser(c *commands, options ...kong.Option) *kong.Kong {
 	own := []kong.Option{
 		kong.Name("parley"), kong.Description("A self-hosted service for AI agents."), kong.ExplicitGroups(groups),
 		kong.Help(cli.PrintHelp), kong.ShortHelp(cli.PrintUsage), kong.ShortUsageOnError(),
-		cli.WholeNumbers(reflect.Int, strconv.IntSize), cli.WholeNumbers(reflect.Int64, 64),
+		cli.Texts(), cli.Pairs(), cli.WholeNumbers(reflect.Int, strconv.IntSize), cli.WholeNumbers(reflect.Int64, 64),
 	}
 	c.Config.CheckModels = workers.CheckModels
 	return kong.Must(c, append(own, options...)...)

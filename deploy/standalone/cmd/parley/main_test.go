@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"maps"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -46,6 +48,7 @@ func TestUsageErrorsAreSaidLast(t *testing.T) {
 	check(`--status must be one of "queued","running",`, "runs", "tail", "--status", "done")
 	check(`--lines: must be a whole number, not "abc"`, "runs", "list", "--lines", "abc")
 	check(`--ttl: must be a whole number, not "1h"`, "trigger", "a", "b", "--ttl", "1h")
+	check(`--input: must be like name=value, not "city"`, "trigger", "a", "b", "--input", "city")
 	check(`--timeout: must be a duration such as`, "trigger", "a", "b", "--timeout", "soon")
 	check("unknown flag --version", "chat", "what", "is", "--version")
 	for _, args := range [][]string{{"runs", "list", "-n", "3"}, {"trigger", "a", "b", "--timeout", "5"}, {"up", "--port", "9000"}, words([]string{"--version", "--json"})} {
@@ -57,6 +60,30 @@ func TestUsageErrorsAreSaidLast(t *testing.T) {
 	t.Setenv("SANDBOX_CPU", "ten")
 	for _, command := range []string{"up", "serve", "doctor"} {
 		check("SANDBOX_CPU", command)
+	}
+}
+
+// TestTextsStayAsGiven checks that no byte of a text is replaced, and that a comma does not separate
+// the files to attach.
+func TestTextsStayAsGiven(t *testing.T) {
+	t.Parallel()
+	const latin, file = "caf\xe9, black", "a, b\xe9.md"
+	parsed := func(args ...string) (c commands) {
+		t.Helper()
+		if _, err := newParser(&c).Parse(args); err != nil {
+			t.Fatalf("parley %q: %v", args, err)
+		}
+		return c
+	}
+
+	files := []string{file, "c.md"}
+	chat := parsed("chat", "--attach", file, "--attach=c.md", "--session", latin, latin).Chat
+	if !slices.Equal(chat.Attach, files) || chat.Session != latin || !slices.Equal(chat.Words, []string{latin}) {
+		t.Errorf("chat: %+v", chat)
+	}
+	trigger := parsed("trigger", "--attach", file, "--attach=c.md", "-i", "drink="+latin, "--input=a=b=c", "agent", latin).Trigger
+	if !slices.Equal(trigger.Attach, files) || !maps.Equal(trigger.Input, map[string]string{"drink": latin, "a": "b=c"}) {
+		t.Errorf("trigger: %+v", trigger)
 	}
 }
 

@@ -32,7 +32,7 @@ type Chat struct {
 	Service
 	Output
 	Session string   `name:"session" placeholder:"ID" help:"Session to continue; a new one by default."`
-	Attach  []string `name:"attach" placeholder:"FILE" help:"Image or document to send with the first message, which may then be empty; repeatable."`
+	Attach  []string `name:"attach" sep:"none" placeholder:"FILE" help:"Image or document to send with the first message, which may then be empty; repeatable."`
 	Demo    bool     `name:"demo" help:"Chat with a template as a demo visitor, without a key."`
 	Words   []string `arg:"" optional:"" name:"words" help:"ID or name of an agent or a template, and the message. Default: the demo agent. Without a message, standard input is read; on a terminal, each line is a message."`
 }

@@ -185,3 +185,28 @@ func TestMaskedAddresses(t *testing.T) {
 		}
 	}
 }
+
+// TestWrongArgumentsOfRequests checks arguments that the parser accepts. The exit status must be that
+// of wrong arguments.
+func TestWrongArgumentsOfRequests(t *testing.T) {
+	t.Parallel()
+	check := func(err error, says string) {
+		t.Helper()
+		if err == nil || Code(t.Context(), err) != ExitArguments || !strings.Contains(err.Error(), says) {
+			t.Errorf("error %v with the status %d, want %q", err, Code(t.Context(), err), says)
+		}
+	}
+
+	for _, address := range []string{"127.0.0.1:8080", "localhost:8080", "http://"} {
+		_, err := (&Service{URL: address, DataDir: t.TempDir()}).connect(usual)
+		check(err, "the service's URL must be like http://127.0.0.1:8080")
+	}
+	_, err := (&Service{URL: "http://127.0.0.1:8080", DataDir: t.TempDir()}).connect(usual)
+	check(err, "no API key for http://127.0.0.1:8080")
+
+	schema := filepath.Join(t.TempDir(), "schema.json")
+	if err := os.WriteFile(schema, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	check(Output{Schema: schema}.addTo(map[string]any{}), "is not JSON")
+}

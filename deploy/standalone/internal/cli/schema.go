@@ -2,7 +2,6 @@ package cli
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 )
 
@@ -18,10 +17,10 @@ func (o Output) addTo(body map[string]any) error {
 	}
 	schema, err := os.ReadFile(o.Schema)
 	if err != nil {
-		return fmt.Errorf("reading schema: %w", err)
+		return exit(ExitArguments, "reading schema: %w", err)
 	}
 	if !json.Valid(schema) {
-		return fmt.Errorf("reading schema: %s is not JSON", o.Schema)
+		return exit(ExitArguments, "reading schema: %s is not JSON", o.Schema)
 	}
 	body["output"] = map[string]any{"schema": json.RawMessage(schema)}
 	return nil

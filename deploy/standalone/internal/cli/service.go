@@ -83,7 +83,7 @@ func (s *Service) connect(how retryLimits) (*connection, error) {
 			key = known.APIKey // credentials.json contains this key for this URL
 		}
 	}
-	if key == "" && !how.demo {
+	if address, err := url.Parse(at); key == "" && !how.demo && err == nil && address.Host != "" { // New reports a malformed URL
 		return nil, exit(ExitArguments, "no API key for %s: set PARLEY_API_KEY or --key", parley.Bare(at))
 	}
 

@@ -33,8 +33,8 @@ type Trigger struct {
 	Automation     string            `name:"automation" placeholder:"ID" help:"Your ID for the automation that the run belongs to."`
 	Type           string            `name:"trigger-type" placeholder:"TYPE" help:"Kind of trigger, such as schedule; default: api."`
 	Session        string            `name:"session" placeholder:"ID" help:"Session of the run; default: a new one."`
-	Attach         []string          `name:"attach" placeholder:"FILE" help:"Image or document beside the message, which may then be empty; repeatable."`
-	Input          map[string]string `name:"input" short:"i" mapsep:"none" placeholder:"K=V" help:"Additional value for the agent; repeatable."`
+	Attach         []string          `name:"attach" sep:"none" placeholder:"FILE" help:"Image or document beside the message, which may then be empty; repeatable."`
+	Input          map[string]string `name:"input" short:"i" placeholder:"K=V" help:"Additional value for the agent; repeatable."`
 	TTL            int64             `name:"ttl" placeholder:"SECONDS" help:"How long to keep the result, if longer than the service's retention."`
 	Wait           bool              `name:"wait" default:"true" negatable:"" help:"Wait until the run finishes; --no-wait prints the run's ID and exits."`
 	Timeout        span              `name:"timeout" default:"20m" placeholder:"TIME" help:"Maximum wait, such as 90 (seconds), 5m or 1d; default: ${default}; 0: no limit."`

@@ -48,6 +48,40 @@ func parseDuration(text string) (lasts time.Duration, ok bool) {
 	return lasts + more, err == nil
 }
 
+// Texts returns an option that stores texts as the user gave them. By default, kong replaces each
+// invalid byte by U+FFFD, so a message that is not UTF-8 would be changed instead of rejected, and a
+// file with such a name would not be found.
+func Texts() kong.Option {
+	return kong.KindMapper(reflect.String, kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
+		token, err := ctx.Scan.PopValue("text")
+		if err != nil {
+			return fmt.Errorf("reading a text: %w", err)
+		}
+		target.SetString(token.String())
+		return nil
+	}))
+}
+
+// Pairs returns an option that reads fields of the type map[string]string, as name=value. Like Texts,
+// it keeps the bytes.
+func Pairs() kong.Option {
+	return kong.KindMapper(reflect.Map, kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
+		token, err := ctx.Scan.PopValue("pair")
+		if err != nil {
+			return fmt.Errorf("reading a pair: %w", err)
+		}
+		name, value, found := strings.Cut(token.String(), "=")
+		if !found {
+			return fmt.Errorf("must be like name=value, not %q", token.String())
+		}
+		if target.IsNil() {
+			target.Set(reflect.MakeMap(target.Type()))
+		}
+		target.SetMapIndex(reflect.ValueOf(name), reflect.ValueOf(value))
+		return nil
+	}))
+}
+
 // WholeNumbers returns an option that makes kong's errors about malformed numbers readable. The
 // argument kind is the kind of the fields, and bits is their size.
 func WholeNumbers(kind reflect.Kind, bits int) kong.Option {

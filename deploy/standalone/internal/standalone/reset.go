@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -37,7 +38,9 @@ var errDeclined = errors.New("nothing was deleted")
 // the directory, and errNoData if parley did not create the directory. The lock is held while the
 // files are deleted, so no parley can start in between.
 func (r *Reset) Run(ctx context.Context, con *console.Console) error {
-	if _, err := os.Stat(filepath.Join(r.DataDir, lockName)); err != nil {
+	if _, err := os.Stat(filepath.Join(r.DataDir, lockName)); errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("finding the data directory: %w", err)
+	} else if err != nil {
 		return fmt.Errorf("%w: %s", errNoData, r.DataDir)
 	}
 

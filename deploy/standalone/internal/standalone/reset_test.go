@@ -3,6 +3,7 @@ package standalone
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -52,5 +53,22 @@ func TestResetDeletesAfterConfirmation(t *testing.T) {
 	other := Reset{DataDir: t.TempDir(), Yes: true}
 	if err := other.Run(t.Context(), &console.Console{}); !errors.Is(err, errNoData) {
 		t.Errorf("deleted a directory that is not a data directory: %v", err)
+	}
+}
+
+// TestResetOfAnotherUsersData checks that the error names the cause if the process may not enter the
+// data directory.
+func TestResetOfAnotherUsersData(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() == 0 {
+		t.Skip("root may enter every directory")
+	}
+	dir := filepath.Join(t.TempDir(), "data")
+	if err := os.Mkdir(dir, 0); err != nil {
+		t.Fatal(err)
+	}
+	reset := Reset{DataDir: dir, Yes: true}
+	if err := reset.Run(t.Context(), &console.Console{}); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("error %v, want that of a directory without permission", err)
 	}
 }

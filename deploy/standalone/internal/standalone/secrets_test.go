@@ -140,6 +140,11 @@ func TestSecretsOfTheDataDirectory(t *testing.T) {
 	if out, _, err := command(t, reseal, in); err != nil || !strings.HasPrefix(out, "9 values resealed\n") {
 		t.Errorf("with the file: %v, %s", err, out)
 	}
+
+	in.DatabaseURL = ""
+	if _, _, err := command(t, status, in); err == nil || !strings.Contains(err.Error(), "no PostgreSQL server is running in ") {
+		t.Errorf("without a running server: %v", err)
+	}
 }
 
 // TestSecretsResealInterrupted checks that an interrupted command reports how many values it has

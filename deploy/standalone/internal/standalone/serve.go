@@ -36,7 +36,7 @@ type Serve struct {
 
 // Help returns the description for the manual page of the command.
 func (*Serve) Help() string {
-	return `Starts the parts in --roles against existing PostgreSQL and NATS servers, and runs until it is stopped. The database must have this release's schema: run parley migrate first. No demo data is created.`
+	return `Starts the parts in --roles against existing PostgreSQL and NATS servers, and runs until Ctrl-C or SIGTERM, after which it exits with 0. The database must have this release's schema: run parley migrate first. No demo data is created.`
 }
 
 // Examples returns the examples on the manual page of the command.

@@ -39,7 +39,7 @@ type Up struct {
 
 // Help returns the description for the manual page of the command.
 func (*Up) Help() string {
-	return `Starts PostgreSQL, NATS, the workers and the HTTP service. The first start also creates an organization, an API key and a demo agent. When everything is ready, the command prints the URLs and runs until Ctrl-C or SIGTERM. Runs in progress continue at the next start.
+	return `Starts PostgreSQL, NATS, the workers and the HTTP service. The first start also creates an organization, an API key and a demo agent. When everything is ready, the command prints the URLs and runs until Ctrl-C or SIGTERM, after which it exits with 0. Runs in progress continue at the next start.
 
 DATA_DIR/credentials.json (mode 0600) has the values for scripts: baseUrl, apiKey, organizationId, agentId, loginUrl. If the port is in use, the next free port is used, and the banner names the process that uses it.`
 }
