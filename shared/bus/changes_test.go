@@ -150,6 +150,9 @@ func TestDroppedChangesAreReportedAsMissed(t *testing.T) {
 	if err := watch.Follow("org_a"); err != nil {
 		t.Fatal(err)
 	}
+	if err := ingress.Ping(t.Context()); err != nil { // the server replies after it has added the subscription
+		t.Fatal(err)
+	}
 	raw := testkit.NATSConn(t, server)
 	for range 10_000 { // more messages than the watch's buffer holds
 		if err := raw.Publish("changes.runs.org_a", nil); err != nil {
