@@ -18,6 +18,52 @@ func (b *testEnv) claimedRun() lease.Held {
 	return b.mustClaim(b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID).Held()
 }
 
+// TestASentCallIsRunning shows a sent call as running while a worker executes the run, and as failed
+// when the run has no worker.
+func TestASentCallIsRunning(t *testing.T) {
+	t.Parallel()
+	b := newTestEnv(t)
+	for _, tc := range []struct {
+		left, want string
+		side       domain.SideEffect
+	}{
+		{"sending", `running null`, domain.SideEffectUnsafe},
+		{"sending", `running null`, domain.SideEffectIdempotent},
+		{"unknown", `failed {"error":"The outcome of this call is unknown."}`, domain.SideEffectUnsafe},
+		{"done", `completed 1`, domain.SideEffectUnsafe},
+	} {
+		t.Run(tc.left+" "+string(tc.side), func(t *testing.T) {
+			t.Parallel()
+			b := &testEnv{T: t, s: b.s, raw: b.raw, org: b.org, agent: b.agent}
+			first := b.claimedRun()
+			b.inState(first, tc.left, tc.side)
+			if got := b.shownCall(first.RunID); got != tc.want {
+				t.Errorf("the call of a running run is %s, want %s", got, tc.want)
+			}
+
+			b.exec(`UPDATE open_runs SET status = 'queued', dispatched = false, lease_until = NULL WHERE run_id = $1`, first.RunID)
+			if got := b.shownCall(first.RunID); tc.left == "sending" && got != `failed {"error":"The outcome of this call is unknown."}` {
+				t.Errorf("the call of a queued run is %s", got)
+			}
+		})
+	}
+}
+
+// shownCall returns the status and the output of the only call of a run, as the API shows them.
+func (b *testEnv) shownCall(runID string) string {
+	b.Helper()
+	found, err := b.s.Runs.RunByID(b.Context(), b.org, "", runID)
+	if err != nil || len(found.Run.ToolCalls) != 1 {
+		b.Fatalf("reading the call: %+v, %v", found.Run.ToolCalls, err)
+	}
+
+	output, err := json.Marshal(found.Run.ToolCalls[0].Output)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return found.Run.ToolCalls[0].Status + " " + string(output)
+}
+
 func effect(callID string, side domain.SideEffect) domain.Effect {
 	return domain.Effect{CallID: callID, Name: "pay", Input: json.RawMessage(`{"amount": 1}`), SideEffect: side, Key: "key of " + callID}
 }

@@ -73,6 +73,7 @@ func TestToolsOfTheClient(t *testing.T) {
 		`{"results":[]}`:   "invalid_request results:too_short",
 		`{"results":[{}]}`: "invalid_request results[0].toolCallId:required results[0].output:required",
 		`{"results":[{"toolCallId":"call_2","output":1}]}`:                                                         "invalid_request results[0].toolCallId:invalid_value",
+		`{"results":[{"toolCallId":"call_1","output":1},{"toolCallId":"call_2","output":1}]}`:                      "invalid_request results[1].toolCallId:invalid_value",
 		`{"results":[{"toolCallId":"call_1","output":1},{"toolCallId":"call_1","output":1}]}`:                      "invalid_request results[1].toolCallId:duplicate",
 		`{"results":[{"toolCallId":"call_1","output":1}],"x":1}`:                                                   "invalid_request x:unknown_field",
 		`{"results":[` + strings.Repeat(`{"toolCallId":"c","output":1},`, 128) + `{"toolCallId":"c","output":1}]}`: "",

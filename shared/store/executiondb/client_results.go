@@ -68,9 +68,9 @@ func takeResults(ctx context.Context, tx *sqlx.Tx, row openRow, results []domain
 
 	// A result of another call than those for which the run waits can only repeat an earlier one.
 	given := make(map[string]bool, len(results))
-	for i, result := range results {
+	for _, result := range results {
 		if !slices.Contains(waits, result.ToolCallID) {
-			return false, repeatedResults(ctx, tx, row.OrganizationID, row.ID, results, i)
+			return false, repeatedResults(ctx, tx, row.OrganizationID, row.ID, results, waits)
 		}
 		given[result.ToolCallID] = true
 	}
@@ -117,9 +117,9 @@ func storedResult(result domain.ClientResult) ([]byte, error) {
 }
 
 // repeatedResults returns nil if the ledger has the same results. Otherwise it returns the error
-// for results that the run does not wait for. The argument at is the index of the first such
-// result.
-func repeatedResults(ctx context.Context, tx *sqlx.Tx, org, runID string, results []domain.ClientResult, at int) error {
+// for results that the run does not wait for. The argument waits contains the ids of the calls for
+// whose results the run waits.
+func repeatedResults(ctx context.Context, tx *sqlx.Tx, org, runID string, results []domain.ClientResult, waits []string) error {
 	ids := make([]string, len(results))
 	for i, result := range results {
 		ids[i] = result.ToolCallID
@@ -136,8 +136,15 @@ func repeatedResults(ctx context.Context, tx *sqlx.Tx, org, runID string, result
 		}
 	}
 
+	// The error names the first result that the run neither waits for nor has. If there is none, it
+	// names the first result that the run has.
+	isWaited := func(result domain.ClientResult) bool { return slices.Contains(waits, result.ToolCallID) }
+	at := slices.IndexFunc(results, func(result domain.ClientResult) bool { return !isWaited(result) })
 	for i, result := range results {
 		row, known := kept[result.ToolCallID]
+		if !known && isWaited(result) {
+			continue
+		}
 		if !known {
 			at = i
 			break
@@ -178,5 +185,5 @@ func resultsAfterEnd(ctx context.Context, tx *sqlx.Tx, org, principal, runID str
 	case unanswered > 0:
 		return apierr.New(apierr.VersionConflict, "the run has finished without these results")
 	}
-	return repeatedResults(ctx, tx, org, runID, results, 0)
+	return repeatedResults(ctx, tx, org, runID, results, nil)
 }

@@ -17,6 +17,10 @@ type Progress struct {
 	Usage            domain.Usage
 	ToolCalls        []domain.ToolCall
 	CitationsRemoved int
+
+	// undecided contains the indexes in ToolCalls of the calls that were sent, have no stored
+	// outcome, and do not wait for a person.
+	undecided []int
 }
 
 // recorded is the part of a journal step that Progress needs. Package agentloop writes the steps.
@@ -138,7 +142,11 @@ func sent(ctx context.Context, tx *sqlx.Tx, orgs, runs []string, all map[string]
 		if e.State == string(domain.EffectDone) && json.Unmarshal(e.Outcome, &outcome) == nil && outcome.Failure == nil {
 			call.Status, call.Output = "completed", outcome.Output
 		}
-		all[e.RunID].ToolCalls = append(all[e.RunID].ToolCalls, call)
+		p := all[e.RunID]
+		if e.State == string(domain.EffectSending) || e.State == string(domain.EffectReady) {
+			p.undecided = append(p.undecided, len(p.ToolCalls))
+		}
+		p.ToolCalls = append(p.ToolCalls, call)
 	}
 
 	return nil
@@ -147,4 +155,17 @@ func sent(ctx context.Context, tx *sqlx.Tx, orgs, runs []string, all map[string]
 // Show overwrites the corresponding fields of a run object with the progress.
 func (p *Progress) Show(run *domain.Run) {
 	run.Usage, run.ToolCalls, run.CitationsRemoved = p.Usage, p.ToolCalls, p.CitationsRemoved
+}
+
+// showOpen is Show for a run that has not finished. While a worker executes the run, a sent call
+// without an outcome is running. In every other status, its outcome is unknown.
+func (p *Progress) showOpen(run *domain.Run) {
+	p.Show(run)
+	if run.Status != domain.RunRunning {
+		return
+	}
+
+	for _, i := range p.undecided {
+		run.ToolCalls[i].Status, run.ToolCalls[i].Output = "running", nil
+	}
 }

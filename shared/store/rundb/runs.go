@@ -241,7 +241,7 @@ func (s *Store) runUpTo(ctx context.Context, org, principal, runID string, maxim
 	if open > maximum {
 		out.Deferred = open
 	} else if p := done[runID]; p != nil {
-		p.Show(&out.Run)
+		p.showOpen(&out.Run)
 	}
 	return out, nil
 }
