@@ -291,7 +291,7 @@ func triggersWithASchema(t *testing.T, s *terminal) {
 	write(`{"type":"sum"}`)
 	s.parley(t, "", "trigger", "--schema", file, s.stub, "x").wants(t, 3, "output.schema")
 	write(`{`)
-	s.parley(t, "", "trigger", "--schema", file, s.stub, "x").wants(t, 1, "is not JSON")
+	s.parley(t, "", "trigger", "--schema", file, s.stub, "x").wants(t, 80, "is not JSON")
 }
 
 // cliTriggerRetries runs the command trigger twice: the response of a service that has accepted the
