@@ -126,10 +126,13 @@ func TestTwoTabs(t *testing.T) {
 	other.in("article", "Message: two…").sees("echo: two slowly w1 w2 w3")
 	other.click("button", "Stop the run")
 	p.sees("The run was cancelled")
+	other.sees("The run was cancelled") // Enter sends nothing while a run is in progress
 
 	other.fill("Message", "three")
 	other.press("Enter")
-	p.in("article", "Message: three").sees("echo: three")
+	three := p.in("article", "Message: three")
+	three.sees("echo: three")
+	three.is("link", "Run details") // the run has finished
 	p.fill("Message", "four")
 	p.press("Enter")
 	for _, at := range []*page{p, other} {
