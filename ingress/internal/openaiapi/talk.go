@@ -64,7 +64,8 @@ func (t *talk) add(s Said) {
 }
 
 // call adds calls. Calls without a result or text between them belong to the same round. Text
-// before the calls, or between the calls and their results, belongs to the round. An id that is used twice within a round is an error.
+// before the calls, or between the calls and their results, belongs to the round. An id that is used
+// twice within a round is an error.
 func (t *talk) call(s Said) {
 	if len(t.questions) == 0 {
 		t.wrong(s.Field, codeInvalidValue, "must follow a user message")
